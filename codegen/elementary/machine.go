@@ -73,8 +73,7 @@ type Machine[V any] interface {
 	Neg(t Type, x V) V
 	// Abs clears the sign bit of a float.
 	Abs(t Type, x V) V
-	// Min and Max are of floats; a NaN operand loses to the other operand (llvm.minnum, min.f32). They are never given zeros of
-	// different sign.
+	// Min and Max are of F32 only; a NaN operand makes the result a NaN, and -0 is less than +0 (llvm.minimum, min.NaN.f32).
 	Min(t Type, x, y V) V
 	Max(t Type, x, y V) V
 	// Round makes a float integral, keeping its type and the sign of zero.
