@@ -1,0 +1,260 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Attrs is a pointer to the attribute struct of an operator kind. Field names print in
+// snake_case; fields at their zero value are left out of the text.
+type Attrs interface{ attrs() }
+
+type (
+	// ConstantAttrs holds a literal. Weights are states, not constants.
+	ConstantAttrs struct{ Value *Tensor }
+	// DimAttrs turns an expression over symbols into a scalar i64.
+	DimAttrs struct{ Value Dim }
+	// IotaAttrs counts 0, 1, 2 ... along Axis.
+	IotaAttrs struct {
+		Type DType
+		Dims []Dim
+		Axis int
+	}
+	// CompareAttrs orders floats as IEEE does: every comparison with NaN is false but NE.
+	CompareAttrs struct{ Direction Direction }
+	// ConvertAttrs converts to To: floats round to nearest even, float to integer truncates
+	// and saturates with NaN to 0, integers keep their low bits, to bool is != 0. Saturate
+	// makes a float conversion give the largest finite value instead of infinity or NaN.
+	ConvertAttrs struct {
+		To       DType
+		Saturate bool
+	}
+	// BitcastAttrs reinterprets elements as a type of the same width.
+	BitcastAttrs struct{ To DType }
+	// ReshapeAttrs keeps the row-major order of elements.
+	ReshapeAttrs struct{ Dims []Dim }
+	// BroadcastAttrs gives the result's shape; dim i of the operand becomes dim Axes[i] of the
+	// result and has its size or 1. Axes ascends.
+	BroadcastAttrs struct {
+		Dims []Dim
+		Axes []int
+	}
+	// TransposeAttrs: dim i of the result is dim Permutation[i] of the operand.
+	TransposeAttrs struct{ Permutation []int }
+	// SliceAttrs takes elements Start, Start+Stride, ... below Limit, for each dim.
+	SliceAttrs struct {
+		Start, Limit []Dim
+		Stride       []int64
+	}
+	// PadAttrs adds Low and High elements at the edges (negative removes) and Interior ones
+	// between neighbours, for each dim.
+	PadAttrs struct {
+		Low, High []Dim
+		Interior  []int64
+	}
+	// AxisAttrs names one dim.
+	AxisAttrs struct{ Axis int }
+	// AxesAttrs names several dims, ascending.
+	AxesAttrs struct{ Axes []int }
+	// DynamicSliceAttrs gives the sizes of the slice.
+	DynamicSliceAttrs struct{ Sizes []Dim }
+	// GatherAttrs are StableHLO's gather dimension numbers.
+	GatherAttrs struct {
+		OffsetDims               []int
+		CollapsedSliceDims       []int
+		OperandBatchingDims      []int
+		StartIndicesBatchingDims []int
+		StartIndexMap            []int
+		IndexVectorDim           int
+		SliceSizes               []Dim
+	}
+	// ScatterAttrs are StableHLO's scatter dimension numbers with the way to combine.
+	ScatterAttrs struct {
+		Combine                    Combine
+		UpdateWindowDims           []int
+		InsertedWindowDims         []int
+		InputBatchingDims          []int
+		ScatterIndicesBatchingDims []int
+		ScatterDimsToOperandDims   []int
+		IndexVectorDim             int
+		UniqueIndices              bool
+	}
+	// ReduceAttrs combines along Axes (ascending); they vanish from the shape.
+	ReduceAttrs struct {
+		Combine Combine
+		Axes    []int
+	}
+	// ArgReduceAttrs gives the index of the largest or smallest element along Axis, the first
+	// of equals unless Last. NaN wins over numbers.
+	ArgReduceAttrs struct {
+		Combine Combine // maximum or minimum
+		Axis    int
+		Last    bool
+	}
+	// ReduceWindowAttrs combines sliding windows; one number a dim.
+	ReduceWindowAttrs struct {
+		Combine   Combine
+		Window    []Dim
+		Strides   []int64
+		Dilations []int64 // between elements of a window
+		Low, High []Dim   // padding with the identity of Combine
+	}
+	// CumulativeAttrs combines all elements up to each position along Axis.
+	CumulativeAttrs struct {
+		Combine   Combine
+		Axis      int
+		Reverse   bool
+		Exclusive bool
+	}
+	// SortAttrs sorts along Axis by the first operand, stably; NaN counts as largest.
+	SortAttrs struct {
+		Axis       int
+		Descending bool
+	}
+	// DotAttrs are StableHLO's dot dimension numbers. Sums are taken in at least float32 and
+	// rounded once to To.
+	DotAttrs struct {
+		LhsBatch, RhsBatch       []int
+		LhsContract, RhsContract []int
+		To                       DType
+	}
+	// ConvolutionAttrs: input [N, C, spatial...], kernel [O, C/Groups, spatial...].
+	ConvolutionAttrs struct {
+		Strides       []int64
+		Low, High     []Dim
+		LhsDilation   []int64
+		RhsDilation   []int64
+		Groups        int64
+		ReverseKernel bool // the kernel's spatial dims are flipped (transposed convolutions)
+	}
+	// AttentionAttrs: softmax(q k^T * Scale + mask) v with q [B, H, S, D], k [B, G, T, D],
+	// v [B, G, T, E], H a multiple of G. Causal lets position s see t <= s + T - S where
+	// AlignEnd, else t <= s.
+	AttentionAttrs struct {
+		Scale    float64
+		Causal   bool
+		AlignEnd bool
+	}
+	// KernelAttrs describe a kernel group: how it runs.
+	KernelAttrs struct {
+		Group    Group
+		Schedule Schedule
+	}
+)
+
+func (*ConstantAttrs) attrs()     {}
+func (*DimAttrs) attrs()          {}
+func (*IotaAttrs) attrs()         {}
+func (*CompareAttrs) attrs()      {}
+func (*ConvertAttrs) attrs()      {}
+func (*BitcastAttrs) attrs()      {}
+func (*ReshapeAttrs) attrs()      {}
+func (*BroadcastAttrs) attrs()    {}
+func (*TransposeAttrs) attrs()    {}
+func (*SliceAttrs) attrs()        {}
+func (*PadAttrs) attrs()          {}
+func (*AxisAttrs) attrs()         {}
+func (*AxesAttrs) attrs()         {}
+func (*DynamicSliceAttrs) attrs() {}
+func (*GatherAttrs) attrs()       {}
+func (*ScatterAttrs) attrs()      {}
+func (*ReduceAttrs) attrs()       {}
+func (*ArgReduceAttrs) attrs()    {}
+func (*ReduceWindowAttrs) attrs() {}
+func (*CumulativeAttrs) attrs()   {}
+func (*SortAttrs) attrs()         {}
+func (*DotAttrs) attrs()          {}
+func (*ConvolutionAttrs) attrs()  {}
+func (*AttentionAttrs) attrs()    {}
+func (*KernelAttrs) attrs()       {}
+
+// Direction is a comparison.
+type Direction uint8
+
+const (
+	EQ Direction = iota
+	NE
+	LT
+	LE
+	GT
+	GE
+)
+
+var directionNames = []string{"EQ", "NE", "LT", "LE", "GT", "GE"}
+
+func (d Direction) String() string { return directionNames[d] }
+
+// MarshalText gives the name.
+func (d Direction) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the name.
+func (d *Direction) UnmarshalText(text []byte) error {
+	return parseName(directionNames, "comparison", text, d)
+}
+
+// Combine is an associative way to combine two elements.
+type Combine uint8
+
+const (
+	Sum Combine = iota
+	Mul
+	Max
+	Min
+	And
+	Or
+	Xor
+	Assign // scatter only: the update replaces the element; the last of several in row-major order wins
+)
+
+var combineNames = []string{"add", "multiply", "maximum", "minimum", "and", "or", "xor", "assign"}
+
+func (c Combine) String() string { return combineNames[c] }
+
+// MarshalText gives the name.
+func (c Combine) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads the name.
+func (c *Combine) UnmarshalText(text []byte) error {
+	return parseName(combineNames, "combination", text, c)
+}
+
+// Group is the kind of a kernel group.
+type Group uint8
+
+const (
+	MapGroup      Group = iota // each output element is a function of its index
+	RowsGroup                  // reductions that share rows, kept on chip
+	ContractGroup              // a dot_general or convolution with fused prologue and epilogue
+)
+
+var groupNames = []string{"map", "rows", "contract"}
+
+func (g Group) String() string { return groupNames[g] }
+
+// MarshalText gives the name.
+func (g Group) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
+
+// UnmarshalText reads the name.
+func (g *Group) UnmarshalText(text []byte) error { return parseName(groupNames, "group", text, g) }
+
+func parseName[T ~uint8](names []string, what string, text []byte, into *T) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown %s %q; known are %v", what, text, names)
+	}
+	*into = T(i)
+	return nil
+}
+
+// Schedule is how a kernel group runs; plain data, zero where a group has no use for it.
+type Schedule struct {
+	Threads int // threads a block
+	Vector  int // consecutive elements a thread handles together
+	Rows    int // rows a block handles at a time (rows)
+	TileM   int // tile of a block (contract)
+	TileN   int
+	TileK   int
+	ThreadM int // tile of a thread (contract)
+	ThreadN int
+	SplitK  int // blocks that share one output tile (contract); 0 and 1 mean none
+}
