@@ -1,0 +1,34 @@
+package cuda
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestKernelNames(t *testing.T) {
+	for name, test := range map[string]struct {
+		image string
+		want  []string
+	}{
+		"none":     {"", nil},
+		"no PTX":   {"\x7fELF of sorts", nil},
+		"entries":  {".visible .entry b(\n.param .u64 p)\n{ ret; }\n.visible .func f\n.entry  $a_1 () {ret;}", []string{"$a_1", "b"}},
+		"comments": {"// .entry x\n/* .entry\n y */ .entry /* z */ k", []string{"k"}},
+	} {
+		if got := kernelNames([]byte(test.image)); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func FuzzKernelNames(f *testing.F) {
+	f.Add([]byte(".visible .entry k(.param .u64 p) { ret; }"))
+	f.Add([]byte("\x7fELF\x02\x01\x01"))
+	f.Fuzz(func(t *testing.T, image []byte) {
+		for _, name := range kernelNames(image) {
+			if len(name) > len(image) {
+				t.Errorf("name %q is longer than the image", name)
+			}
+		}
+	})
+}
