@@ -12,55 +12,55 @@ import (
 	"strings"
 )
 
-// undefined returns, sorted, the driver functions that the objects in the archives leave
-// undefined.
+// undefined returns, sorted, the driver functions that the objects in the archives call and none
+// of them defines. (gorgonia.org/cu has C functions of its own that are named like the driver's.)
 func undefined(archives []string) ([]string, error) {
-	var symbols []string
+	defined := map[string]bool{} // by function; false for those that are only called
 	for _, name := range archives {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		found, err := undefinedIn(data)
-		if err != nil {
+		if err := scan(data, defined); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(found) == 0 {
-			return nil, fmt.Errorf("%s: no object in it calls the CUDA driver", name)
-		}
-		symbols = append(symbols, found...)
-	}
-	slices.Sort(symbols)
-	return slices.Compact(symbols), nil
-}
-
-// undefinedIn reads one archive of a Go package: the compiler's export data and object file, which
-// are not ELF, and one ELF object for each C file.
-func undefinedIn(archive []byte) ([]string, error) {
-	members, err := readArchive(archive)
-	if err != nil {
-		return nil, err
 	}
 	var symbols []string
+	for name, here := range defined {
+		if !here {
+			symbols = append(symbols, name)
+		}
+	}
+	slices.Sort(symbols)
+	return symbols, nil
+}
+
+// scan notes the functions named like the driver's in one archive of a Go package: the compiler's
+// export data and object file, which are not ELF, and one ELF object for each C file.
+func scan(archive []byte, defined map[string]bool) error {
+	members, err := readArchive(archive)
+	if err != nil {
+		return err
+	}
 	for _, member := range members {
 		if !bytes.HasPrefix(member, []byte(elf.ELFMAG)) {
 			continue
 		}
 		object, err := elf.NewFile(bytes.NewReader(member))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		table, err := object.Symbols()
 		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-			return nil, err
+			return err
 		}
 		for _, s := range table {
-			if s.Section == elf.SHN_UNDEF && isDriverFunction(s.Name) {
-				symbols = append(symbols, s.Name)
+			if elf.ST_BIND(s.Info) == elf.STB_GLOBAL && isDriverFunction(s.Name) {
+				defined[s.Name] = defined[s.Name] || s.Section != elf.SHN_UNDEF
 			}
 		}
 	}
-	return symbols, nil
+	return nil
 }
 
 // isDriverFunction says whether a symbol is named like the driver's functions: cuMemAlloc_v2.
