@@ -53,7 +53,18 @@ func Const(v int64) Dim { return Dim{c: v} }
 
 // Sym makes the symbol of that name.
 func Sym(name string) Dim {
-	return fromTerms([]dimTerm{{coef: 1, atoms: []dimAtom{{symbol: name, key: name}}, key: name}}, 0)
+	key := symbolText(name)
+	return fromTerms([]dimTerm{{coef: 1, atoms: []dimAtom{{symbol: name, key: key}}, key: key}}, 0)
+}
+
+// symbolText is a symbol's name as text has it: quoted unless it is an identifier that is not
+// the name of a function.
+func symbolText(name string) string {
+	switch name {
+	case "floordiv", "mod", "min", "max":
+		return strconv.Quote(name)
+	}
+	return nameText(name)
 }
 
 // Consts makes a list of constants.
