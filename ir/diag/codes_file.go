@@ -2,19 +2,19 @@ package diag
 
 // Codes of package frontend/weights.
 const (
-	FileSuffix       Code = "W1000"
-	FileTruncated    Code = "W1001"
-	BadSafetensors   Code = "W1002"
-	BadNumpy         Code = "W1003"
-	BadZip           Code = "W1004"
-	FileElementType  Code = "W1005"
-	FileDuplicate    Code = "W1006"
-	FileTooLarge     Code = "W1007"
-	BadShards        Code = "W1008"
-	WeightMissing    Code = "W1009"
-	WeightType       Code = "W1010"
-	WeightStorage    Code = "W1011"
-	WeightsOption    Code = "W1012"
+	FileSuffix      Code = "W1000"
+	FileTruncated   Code = "W1001"
+	BadSafetensors  Code = "W1002"
+	BadNumpy        Code = "W1003"
+	BadZip          Code = "W1004"
+	FileElementType Code = "W1005"
+	FileDuplicate   Code = "W1006"
+	FileTooLarge    Code = "W1007"
+	BadShards       Code = "W1008"
+	WeightMissing   Code = "W1009"
+	WeightType      Code = "W1010"
+	WeightStorage   Code = "W1011"
+	WeightsOption   Code = "W1012"
 )
 
 var fileCodes = []Info{
