@@ -39,7 +39,9 @@ func fromBool(b bool) uint64 {
 	return 0
 }
 
-func unexpected(method string, t Type) string { return "BUG: elementary: " + method + " of " + t.String() }
+func unexpected(method string, t Type) string {
+	return "BUG: elementary: " + method + " of " + t.String()
+}
 
 // Float implements Machine.
 func (Host) Float(t Type, v float64) uint64 {
