@@ -24,3 +24,6 @@ func Count() (int, error) { return 0, errNotBuilt }
 
 // DriverVersion answers with an UnavailableError in this build.
 func DriverVersion() (int, error) { return 0, errNotBuilt }
+
+// EncodeTensorMap answers with an UnavailableError in this build.
+func EncodeTensorMap(TensorMap) ([128]byte, error) { return [128]byte{}, errNotBuilt }

@@ -39,7 +39,8 @@ type Device struct {
 	uploads    cu.Stream   // only Upload uses it
 	streams    []cu.Stream // by runtime.Stream
 	events     events
-	open       map[io.Closer]bool // modules and graphs to close with the device
+	memory     map[cu.DevicePtr]bool // allocations to free with the device
+	open       map[io.Closer]bool    // modules and graphs to close with it
 	capturing  bool
 	pending    pending
 	before     pending // what was pending when the capture began
@@ -65,7 +66,7 @@ func Open(ordinal int) (*Device, error) {
 	if err != nil {
 		return nil, named("cuDeviceGet", err)
 	}
-	d := &Device{device: device, open: map[io.Closer]bool{}}
+	d := &Device{device: device, memory: map[cu.DevicePtr]bool{}, open: map[io.Closer]bool{}}
 	if d.properties, err = properties(device); err != nil {
 		return nil, err
 	}
@@ -250,6 +251,9 @@ func (d *Device) Close() error {
 		errs := []error{named("cuCtxSynchronize", cu.Synchronize())}
 		for c := range d.open {
 			errs = append(errs, c.Close())
+		}
+		for p := range d.memory {
+			errs = append(errs, named("cuMemFree", cu.MemFree(p)))
 		}
 		errs = append(errs, d.events.destroy())
 		for _, s := range append(d.streams, d.uploads) {

@@ -3,6 +3,8 @@ package cuda
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,8 +12,36 @@ import (
 
 var (
 	ptxComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	ptxVersion = regexp.MustCompile(`^\s*\.version\s`)
 	ptxEntry   = regexp.MustCompile(`\.entry\s+([A-Za-z_$%][A-Za-z0-9_$]*)`)
 )
+
+// checkImage rejects what the driver would read beyond: it takes a pointer without a length, ends a
+// text at a zero byte and believes the offsets in anything else.
+func checkImage(image []byte) error {
+	if !bytes.HasPrefix(image, []byte(elf.ELFMAG)) {
+		if bytes.IndexByte(image, 0) >= 0 || !ptxVersion.Match(ptxComment.ReplaceAll(image, []byte(" "))) {
+			return errors.New("neither PTX nor a cubin")
+		}
+		return nil
+	}
+	object, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		return fmt.Errorf("a damaged cubin: %w", err)
+	}
+	size := uint64(len(image))
+	for _, s := range object.Sections {
+		if s.Type != elf.SHT_NOBITS && (s.Offset > size || s.FileSize > size-s.Offset) {
+			return fmt.Errorf("a damaged cubin: section %s reaches beyond the end", s.Name)
+		}
+	}
+	for i, p := range object.Progs {
+		if p.Off > size || p.Filesz > size-p.Off {
+			return fmt.Errorf("a damaged cubin: segment %d reaches beyond the end", i)
+		}
+	}
+	return nil
+}
 
 // kernelNames lists, sorted, the entries of a PTX text or of a cubin, for messages: drivers before
 // CUDA 12.4 cannot. An image that is neither has none.

@@ -21,10 +21,28 @@ func TestKernelNames(t *testing.T) {
 	}
 }
 
-func FuzzKernelNames(f *testing.F) {
+func TestCheckImage(t *testing.T) {
+	for image, good := range map[string]bool{
+		"":                             false,
+		"some text":                    false,
+		"\x7fELF":                      false,
+		"\x50\xed\x55\xba":             false, // a fat binary
+		"// made\n\n.version 8.0\n":    true,
+		".version 8.0\n\x00.entry k()": false,
+	} {
+		if err := checkImage([]byte(image)); (err == nil) != good {
+			t.Errorf("%q: %v", image, err)
+		}
+	}
+}
+
+func FuzzImage(f *testing.F) {
 	f.Add([]byte(".visible .entry k(.param .u64 p) { ret; }"))
 	f.Add([]byte("\x7fELF\x02\x01\x01"))
 	f.Fuzz(func(t *testing.T, image []byte) {
+		if checkImage(image) != nil {
+			return
+		}
 		for _, name := range kernelNames(image) {
 			if len(name) > len(image) {
 				t.Errorf("name %q is longer than the image", name)

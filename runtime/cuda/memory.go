@@ -26,11 +26,16 @@ func (d *Device) Alloc(size int64) (runtime.Pointer, error) {
 	if err != nil {
 		return 0, fmt.Errorf("alloc of %d bytes of %d on the device: %w", size, d.properties.Memory, err)
 	}
+	d.memory[p] = true
 	return runtime.Pointer(p), nil
 }
 
 // Free gives an allocation back.
 func (d *Device) Free(p runtime.Pointer) error {
+	if !d.memory[cu.DevicePtr(p)] {
+		return fmt.Errorf("free of %#x: Alloc did not return it, or it was freed before", uint64(p))
+	}
+	delete(d.memory, cu.DevicePtr(p))
 	err := d.call("cuMemFree", func() error { return cu.MemFree(cu.DevicePtr(p)) })
 	if err != nil {
 		return fmt.Errorf("free of %#x: %w", uint64(p), err)

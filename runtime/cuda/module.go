@@ -55,6 +55,9 @@ func (k *kernel) Name() string { return k.name }
 
 // Load makes the kernels of one PTX text or cubin available. The driver assembles PTX here.
 func (d *Device) Load(image []byte) (runtime.Module, error) {
+	if err := checkImage(image); err != nil {
+		return nil, &LoadError{Err: err}
+	}
 	m := &module{device: d, names: kernelNames(image), kernels: map[string]*kernel{}}
 	text := append(append(make([]byte, 0, len(image)+1), image...), 0)
 	log := make([]byte, jitLogSize)
