@@ -84,6 +84,7 @@ func nameText(name string) string {
 
 func (pr *printer) entry(e *Entry) {
 	pr.e, pr.numbers = e, map[Value]int{}
+	pr.number(&e.Body)
 	pr.f("entry %s(", nameText(e.Name))
 	for i, v := range e.Body.Params {
 		var in Input // a broken entry prints too
@@ -91,7 +92,7 @@ func (pr *printer) entry(e *Entry) {
 			in = e.Inputs[i]
 		}
 		pr.comma(i)
-		pr.f("%s%s: %s", pr.define(v), ioText(in.Name, in.State), pr.typeOf(v))
+		pr.f("%s%s: %s", pr.use(v), ioText(in.Name, in.State), pr.typeOf(v))
 	}
 	pr.f(") {\n")
 	pr.ops(&e.Body, "  ")
@@ -130,15 +131,25 @@ func (pr *printer) comma(i int) {
 	}
 }
 
-func (pr *printer) define(v Value) string {
-	if _, ok := pr.numbers[v]; !ok {
-		pr.numbers[v] = len(pr.numbers)
+// number gives values their numbers, in the order in which the text defines them.
+func (pr *printer) number(b *Block) {
+	add := func(vs []Value) {
+		for _, v := range vs {
+			if _, ok := pr.numbers[v]; !ok {
+				pr.numbers[v] = len(pr.numbers)
+			}
+		}
 	}
-	return pr.use(v)
+	add(b.Params)
+	for _, op := range b.Ops {
+		add(op.Results)
+		for _, r := range op.Regions {
+			pr.number(r)
+		}
+	}
 }
 
-// use names a value; one that has no definition before, in a broken program, gets a name that
-// shows it.
+// use names a value; one that a broken program does not define gets a name that shows it.
 func (pr *printer) use(v Value) string {
 	if n, ok := pr.numbers[v]; ok {
 		return "%" + strconv.Itoa(n)
@@ -156,7 +167,7 @@ func (pr *printer) typeOf(v Value) string {
 func (pr *printer) typed(vs []Value) {
 	for i, v := range vs {
 		pr.comma(i)
-		pr.f("%s: %s", pr.define(v), pr.typeOf(v))
+		pr.f("%s: %s", pr.use(v), pr.typeOf(v))
 	}
 }
 
