@@ -41,6 +41,7 @@ type Device struct {
 	events     events
 	memory     map[cu.DevicePtr]bool // allocations to free with the device
 	open       map[io.Closer]bool    // modules and graphs to close with it
+	filler     runtime.Kernel        // see fill8
 	capturing  bool
 	pending    pending
 	before     pending // what was pending when the capture began

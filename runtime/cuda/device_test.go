@@ -245,6 +245,28 @@ func TestTensorMap(t *testing.T) {
 	}
 }
 
+// The speed of transfers from and to ordinary memory.
+func TestTransferTimes(t *testing.T) {
+	d := openDevice(t)
+	defer d.Close()
+	const size = 256 << 20
+	p, err := d.Alloc(size)
+	must(t, "Alloc", err)
+	data := make([]byte, size)
+	data[size-1] = 1
+	for range 2 { // the first time the pages of data are made
+		start := time.Now()
+		must(t, "Upload", d.Upload(p, data))
+		up := time.Since(start)
+		start = time.Now()
+		must(t, "Download", d.Download(data, p))
+		t.Logf("256 MiB up in %v, down in %v", up, time.Since(start))
+	}
+	if data[size-1] != 1 {
+		t.Error("the last byte changed")
+	}
+}
+
 // The time that calls take on the host, measured over the calls alone.
 func TestCallTimes(t *testing.T) {
 	d := openDevice(t)
