@@ -107,8 +107,11 @@ func (d *Device) Fill(s runtime.Stream, dst runtime.Pointer, pattern []byte, cou
 	if count < 0 {
 		return fmt.Errorf("fill of %d elements", count)
 	}
-	if n := len(pattern); n != 1 && n != 2 && n != 4 && n != 8 {
+	switch n := len(pattern); {
+	case n != 1 && n != 2 && n != 4 && n != 8:
 		return fmt.Errorf("fill with a pattern of %d bytes: only 1, 2, 4 and 8 are possible", n)
+	case uint64(dst)%uint64(n) != 0:
+		return fmt.Errorf("fill with a pattern of %d bytes at %#x, which is not aligned to it", n, uint64(dst))
 	}
 	if count == 0 {
 		return nil

@@ -79,6 +79,9 @@ func testFill(b *bench) {
 	for _, n := range []int{0, 3, 16} {
 		b.wantError("fill with an odd pattern", b.device.Fill(0, p, make([]byte, n), 1))
 	}
+	for _, n := range []int{2, 4, 8} {
+		b.wantError("misaligned fill", b.device.Fill(0, p+runtime.Pointer(n/2), pattern[:n], 1))
+	}
 	b.wantError("fill of -1 elements", b.device.Fill(0, p, pattern[:1], -1))
 }
 
