@@ -147,11 +147,20 @@ func WriteFile(path string, write func(io.Writer) error) error {
 	}
 	defer p.Abort()
 	if err := write(p); err != nil {
-		var pe *fs.PathError // from writing to the file itself, not a diagnostic of the content
-		if errors.As(err, &pe) {
-			return cannotWrite(path, err)
-		}
-		return err
+		return WriteError(path, err)
 	}
 	return p.Commit()
+}
+
+// Path is the final name of the file.
+func (p *PendingFile) Path() string { return p.path }
+
+// WriteError makes an error of writing the file path a diagnostic; errors that are not the
+// file system's, such as of what was to be written, pass unchanged.
+func WriteError(path string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return cannotWrite(path, err)
+	}
+	return err
 }

@@ -151,14 +151,14 @@ func writeNpz(path string, tensors []Named) error {
 			return diag.Errorf(diag.BadZip, quote(t.Name), "the name cannot be that of an archive's member")
 		}
 		if err := z.Create(t.Name+".npy", int64(len(header))+size, 64); err != nil {
-			return cannotWrite(path, err)
+			return WriteError(path, err)
 		}
 		if err := WriteNpy(z, t.Tensor); err != nil {
-			return cannotWrite(path, err)
+			return WriteError(path, err)
 		}
 	}
 	if err := z.Close(); err != nil {
-		return cannotWrite(path, err)
+		return WriteError(path, err)
 	}
 	return p.Commit()
 }
