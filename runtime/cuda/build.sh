@@ -20,16 +20,15 @@ headers=$made/headers/nvidia/cuda_runtime/include
 cd "$root"
 
 if [ ! -f "$headers/cuda.h" ]; then
-	rm -rf "$made/headers.new"
-	"${PYTHON:-python3}" -m pip install --quiet --no-deps --only-binary=:all: \
-		--platform manylinux2014_x86_64 --target "$made/headers.new" "$wheel" >&2
+	PIP_ROOT_USER_ACTION=ignore "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+		--platform manylinux2014_x86_64 --target "$made/headers.$$" "$wheel" >&2
 	rm -rf "$made/headers"
-	mv "$made/headers.new" "$made/headers"
+	mv "$made/headers.$$" "$made/headers"
 fi
 
 CGO_ENABLED=1
-CGO_CFLAGS="-O2 -g -I$headers"
-CGO_LDFLAGS="-L$made/lib"
+CGO_CFLAGS="-O2 -g \"-I$headers\""
+CGO_LDFLAGS="\"-L$made/lib\""
 export CGO_ENABLED CGO_CFLAGS CGO_LDFLAGS
 
 go run ./runtime/cuda/libcuda -o "$made/lib"

@@ -249,7 +249,11 @@ func (d *Device) Close() error {
 		return nil
 	}
 	errs := []error{d.Do(func() error {
-		errs := []error{named("cuCtxSynchronize", cu.Synchronize())}
+		if err := cu.Synchronize(); err != nil {
+			// The context is lost: there is nothing in it to give back, and every call says so.
+			return d.late(named("cuCtxSynchronize", err))
+		}
+		var errs []error
 		for c := range d.open {
 			errs = append(errs, c.Close())
 		}

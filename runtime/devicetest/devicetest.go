@@ -63,6 +63,9 @@ func RunFault(t *testing.T, open func(t *testing.T) runtime.Device) {
 		err = b.device.Synchronize()
 	}
 	b.wantError("a store to nowhere", err, "wild", "add of layer.3")
+	if err := b.device.Close(); err != nil {
+		b.Logf("Close after the fault: %v", err)
+	}
 }
 
 // bench is one device under test.

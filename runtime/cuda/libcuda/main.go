@@ -70,7 +70,7 @@ func archive(dir string, source []byte) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	text, object, lib := filepath.Join(dir, "libcuda.S"), filepath.Join(dir, "libcuda.o"), filepath.Join(dir, "libcuda.a")
+	text, lib := filepath.Join(dir, "libcuda.S"), filepath.Join(dir, "libcuda.a")
 	if old, err := os.ReadFile(text); err == nil && bytes.Equal(old, source) {
 		if _, err := os.Stat(lib); err == nil {
 			return nil
@@ -80,18 +80,27 @@ func archive(dir string, source []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(text, source, 0o666); err != nil {
+	// Made aside and renamed: another build may be linking with the old one.
+	aside, err := os.MkdirTemp(dir, "new")
+	if err != nil {
 		return err
 	}
-	command := append(strings.Fields(cc), "-c", "-o", object, text)
+	defer os.RemoveAll(aside)
+	newText, object, newLib := filepath.Join(aside, "libcuda.S"), filepath.Join(aside, "libcuda.o"), filepath.Join(aside, "libcuda.a")
+	if err := os.WriteFile(newText, source, 0o666); err != nil {
+		return err
+	}
+	command := append(strings.Fields(cc), "-c", "-o", object, newText)
 	if _, err := output(command[0], command[1:]...); err != nil {
 		return err
 	}
-	if err := os.Remove(lib); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if _, err := output("ar", "rcsD", newLib, object); err != nil {
 		return err
 	}
-	_, err = output("ar", "rcsD", lib, object)
-	return err
+	if err := os.Rename(newLib, lib); err != nil {
+		return err
+	}
+	return os.Rename(newText, text)
 }
 
 // output runs a command and returns what it wrote to standard output.
