@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"debug/elf"
+	_ "embed"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,8 +16,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	_ "embed"
 
 	"weft/runtime"
 	"weft/runtime/devicetest"
@@ -76,6 +76,22 @@ func TestLoadError(t *testing.T) {
 	var call *Error
 	if !errors.As(err, &call) || !strings.HasPrefix(call.Name, "CUDA_ERROR_") || call.Text == "" {
 		t.Errorf("error %v has no CUDA error with name and text", err)
+	}
+}
+
+// The program must start where neither CUDA nor anything else is installed.
+func TestNeedsOnlyLibc(t *testing.T) {
+	path, err := os.Executable()
+	must(t, "Executable", err)
+	program, err := elf.Open(path)
+	must(t, "Open", err)
+	defer program.Close()
+	libraries, err := program.ImportedLibraries()
+	must(t, "ImportedLibraries", err)
+	for _, l := range libraries {
+		if !strings.HasPrefix(l, "libc.so.") && !strings.HasPrefix(l, "ld-linux") {
+			t.Errorf("the program needs %s", l)
+		}
 	}
 }
 
