@@ -1,0 +1,234 @@
+package emu
+
+import (
+	"math"
+
+	"weft/codegen/ptx"
+)
+
+// conversion describes one cvt instruction.
+type conversion struct {
+	to, from ptx.Type
+	mode     rounding
+	integer  func(float64) float64 // rni, rzi, rmi, rpi: rounding to an integral value
+	saturate bool
+	flush    bool
+	relu     bool
+}
+
+// integerRoundings are the modifiers that round to integral values.
+var integerRoundings = map[string]func(float64) float64{
+	"rni": math.RoundToEven, "rzi": math.Trunc, "rmi": math.Floor, "rpi": math.Ceil,
+}
+
+// floatRoundings are the modifiers that round to the destination's precision.
+var floatRoundings = map[string]rounding{"rn": toNearest, "rz": toZero, "rm": toMinus, "rp": toPlus}
+
+// scalar is the conversion of one value, given and returned as bits of its type. Integers
+// narrower than the result's register are extended by the executor.
+func (c conversion) scalar() func(uint64) uint64 {
+	switch {
+	case c.from.Float() && c.to.Float():
+		return c.floatToFloat
+	case c.from.Float():
+		return c.floatToInteger
+	case c.to.Float():
+		return c.integerToFloat
+	}
+	return c.integerToInteger
+}
+
+func signExtend(v uint64, width int) uint64 { return uint64(int64(v<<(64-width)) >> (64 - width)) }
+
+// extend widens an integer of the type to 64 bits.
+func extend(v uint64, t ptx.Type) uint64 {
+	if t.Signed() {
+		return signExtend(v, t.Bits())
+	}
+	if t.Bits() < 64 {
+		v &= 1<<t.Bits() - 1
+	}
+	return v
+}
+
+func (c conversion) integerToInteger(v uint64) uint64 {
+	v = extend(v, c.from)
+	if c.saturate {
+		low, high := integerRange(c.to)
+		switch {
+		case c.from.Signed() && int64(v) < 0:
+			if !c.to.Signed() {
+				v = 0
+			} else if int64(v) < int64(low) {
+				v = low
+			}
+		case v > high:
+			v = high
+		}
+	}
+	return extend(v, c.to)
+}
+
+// integerRange is the smallest and largest value of the type, as 64-bit patterns.
+func integerRange(t ptx.Type) (low, high uint64) {
+	if t.Signed() {
+		high = 1<<(t.Bits()-1) - 1
+		return ^high, high
+	}
+	return 0, math.MaxUint64 >> (64 - t.Bits())
+}
+
+func (c conversion) widen(v uint64) float64 {
+	switch c.from {
+	case ptx.F16:
+		return widenF16(uint32(v))
+	case ptx.BF16:
+		return widenBF16(uint32(v))
+	case ptx.F32:
+		if c.flush {
+			return widenFlushed(uint32(v))
+		}
+		return widenF32(uint32(v))
+	}
+	return math.Float64frombits(v)
+}
+
+func formatOf(t ptx.Type) format {
+	switch t {
+	case ptx.F16:
+		return formatF16
+	case ptx.BF16:
+		return formatBF16
+	case ptx.F32:
+		return formatF32
+	}
+	return formatF64
+}
+
+// floatToInteger clamps to the range of the result. NaN becomes zero, or the sign bit alone
+// where a 64-bit type is involved.
+func (c conversion) floatToInteger(v uint64) uint64 {
+	f := c.widen(v)
+	width := c.to.Bits()
+	if f != f {
+		if c.from == ptx.F64 || width == 64 {
+			return 1 << (width - 1)
+		}
+		return 0
+	}
+	f = c.integer(f)
+	low, high := integerRange(c.to)
+	if c.to.Signed() {
+		limit := math.Ldexp(1, width-1)
+		switch {
+		case f >= limit:
+			return extend(high, c.to)
+		case f < -limit:
+			return extend(low, c.to)
+		}
+		return uint64(int64(f))
+	}
+	switch {
+	case f >= math.Ldexp(1, width):
+		return high
+	case f <= 0:
+		return 0
+	case f >= 1<<63:
+		return uint64(f-(1<<63)) | 1<<63
+	}
+	return uint64(int64(f))
+}
+
+func (c conversion) integerToFloat(v uint64) uint64 {
+	v = extend(v, c.from)
+	negative := c.from.Signed() && int64(v) < 0
+	if negative {
+		v = -v
+	}
+	return c.finish(formatOf(c.to).encode(negative, v, 0, c.mode))
+}
+
+func (c conversion) floatToFloat(v uint64) uint64 {
+	f := c.widen(v)
+	if f != f && c.from == c.to && c.integer == nil && !c.saturate {
+		return formatOf(c.to).nan
+	}
+	if c.integer != nil {
+		f = c.integer(f)
+	}
+	return c.finish(formatOf(c.to).round(f, c.mode))
+}
+
+// finish applies .sat, .relu and .ftz to a result.
+func (c conversion) finish(v uint64) uint64 {
+	back := conversion{from: c.to}
+	if c.saturate {
+		switch f := back.widen(v); {
+		case f >= 1:
+			v = formatOf(c.to).encode(false, 1, 0, toNearest)
+		case !(f > 0):
+			v = 0
+		}
+	}
+	if c.relu && back.widen(v) <= 0 {
+		v = 0
+	}
+	if c.flush && c.to == ptx.F32 {
+		v = uint64(flush32(uint32(v)))
+	}
+	return v
+}
+
+// convertPair is cvt.rn.f16x2.f32 and cvt.rn.bf16x2.f32: the first source goes to the high half.
+func convertPair(c conversion) lane32 {
+	return bits32(func(a, b, _ uint32) uint32 {
+		return uint32(c.floatToFloat(uint64(a)))<<16 | uint32(c.floatToFloat(uint64(b)))
+	})
+}
+
+// convertTF32 is cvt.rna.tf32.f32: nearest, ties away, 10 fraction bits kept.
+func convertTF32(v, _, _ uint32) uint32 {
+	if v&0x7f800000 == 0x7f800000 {
+		if v&0x7fffff != 0 {
+			return nan32
+		}
+		return v
+	}
+	return (v + 0x1000) &^ 0x1fff
+}
+
+// hotWide has the conversions of address arithmetic.
+var hotWide = map[string]laneWide{
+	"s64.s32": func(d *lanes64, a, _ *lanes32, _ *lanes64) {
+		for i := range d {
+			d[i] = uint64(int64(int32(a[i])))
+		}
+	},
+	"u64.u32": func(d *lanes64, a, _ *lanes32, _ *lanes64) {
+		for i := range d {
+			d[i] = uint64(a[i])
+		}
+	},
+}
+
+func narrowLanes(d *lanes32, a *lanes64) {
+	for i := range d {
+		d[i] = uint32(a[i])
+	}
+}
+
+func copyLanes32(d, a, _, _ *lanes32) { *d = *a }
+
+func copyLanes64(d, a, _, _ *lanes64) { *d = *a }
+
+// hotConvert32 are conversions between 32-bit values that models use everywhere.
+var hotConvert32 = map[string]lane32{
+	"f32.bf16": bits32(func(a, _, _ uint32) uint32 {
+		if a&0x7fff > 0x7f80 {
+			return nan32
+		}
+		return a << 16
+	}),
+	"rn.f32.s32": bits32(func(a, _, _ uint32) uint32 { return math.Float32bits(float32(int32(a))) }),
+	"rn.f32.u32": bits32(func(a, _, _ uint32) uint32 { return math.Float32bits(float32(a)) }),
+}
