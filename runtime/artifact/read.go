@@ -33,6 +33,10 @@ type member struct {
 	verified []atomic.Bool
 }
 
+func newMember(p Member, data []byte, chunk int64) *member {
+	return &member{Member: p, data: data, chunk: chunk, verified: make([]atomic.Bool, max(1, len(p.Chunks)))}
+}
+
 // Open maps an artifact, checks the container and verifies every member but weights, which are
 // verified chunk by chunk when they are read.
 func Open(path string) (*Artifact, error) {
@@ -115,7 +119,7 @@ func open(z *weights.Zip) (*Artifact, error) {
 		if err != nil || int64(len(data)) != p.Size {
 			return nil, badManifest(fmt.Sprintf("member %.100q", p.Name), "the archive has no such member of %d bytes", p.Size)
 		}
-		m := &member{Member: p, data: data, chunk: manifest.ChunkSize, verified: make([]atomic.Bool, max(1, len(p.Chunks)))}
+		m := newMember(p, data, manifest.ChunkSize)
 		a.members[p.Name] = m
 		if !strings.HasPrefix(p.Name, weightsFolder) {
 			if err := m.verify(0, p.Size); err != nil {
@@ -133,6 +137,9 @@ func open(z *weights.Zip) (*Artifact, error) {
 
 // verify compares the digests of the chunks that hold n bytes from off, once each.
 func (m *member) verify(off, n int64) error {
+	if n == 0 && m.Size > 0 {
+		return nil
+	}
 	for i := off / m.chunk; i < int64(len(m.verified)) && (i*m.chunk < off+n || i == 0); i++ {
 		if m.verified[i].Load() {
 			continue
