@@ -126,3 +126,17 @@ func b2u(b bool) uint64 {
 	}
 	return 0
 }
+
+// MaxFinite is the largest finite value of a real float type.
+func (t DType) MaxFinite() float64 {
+	switch t {
+	case F64:
+		return math.MaxFloat64
+	case F32:
+		return math.MaxFloat32
+	}
+	return DecodeFloat(t, floatFormats[t].max)
+}
+
+// HasInfinity tells whether a real float type has infinities.
+func (t DType) HasInfinity() bool { return t == F64 || t == F32 || floatFormats[t].infinity }

@@ -111,7 +111,10 @@ func inferBitcast(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	return []Type{in[0].With(a.To)}, nil
 }
 
-func inferCompare(_ *Op, in []Type, _ *Entry) ([]Type, error) {
+func inferCompare(op *Op, in []Type, _ *Entry) ([]Type, error) {
+	if d := op.Attrs.(*CompareAttrs).Direction; in[0].DType.IsComplex() && d != EQ && d != NE {
+		return nil, fmt.Errorf("%s is not defined for %s", d, in[0].DType)
+	}
 	if !in[0].Equal(in[1]) {
 		return nil, fmt.Errorf("operands differ: %s and %s", in[0], in[1])
 	}
@@ -358,6 +361,11 @@ func inferScatter(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	operand, indices, updates := in[0], in[1], in[2]
 	if !indices.DType.IsInteger() || updates.DType != operand.DType {
 		return nil, fmt.Errorf("cannot scatter %s at %s into %s", updates, indices, operand)
+	}
+	if a.Combine != Assign {
+		if err := combineTakes(a.Combine, operand.DType); err != nil {
+			return nil, err
+		}
 	}
 	gone := slices.Concat(a.InsertedWindowDims, a.InputBatchingDims)
 	if err := firstError(checkDistinct(gone, operand.Rank()), checkDistinct(a.ScatterDimsToOperandDims, operand.Rank()),
