@@ -13,15 +13,13 @@ set -eu
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd)
 made=$root/build/cuda
 
-# The headers of CUDA 12.9: the newest that gorgonia.org/cu 0.9.6 compiles with.
-wheel=nvidia-cuda-runtime-cu12==12.9.79
 headers=$made/headers/nvidia/cuda_runtime/include
 
 cd "$root"
 
 if [ ! -f "$headers/cuda.h" ]; then
 	PIP_ROOT_USER_ACTION=ignore "${PYTHON:-python3}" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
-		--platform manylinux2014_x86_64 --target "$made/headers.$$" "$wheel" >&2
+		--platform manylinux2014_x86_64 --target "$made/headers.$$" --require-hashes -r runtime/cuda/headers.txt >&2
 	rm -rf "$made/headers"
 	mv "$made/headers.$$" "$made/headers"
 fi
