@@ -124,10 +124,11 @@ type evaluator struct {
 	dims   map[string]int64
 	env    []*ir.Tensor // by Value; nil before definition and after the last use
 	deaths map[*ir.Block][][]ir.Value
+	table  *[ir.NumKinds]evalFunc // a field because control flow would make the variable a cycle
 }
 
 func newEvaluator(e *ir.Entry, dims map[string]int64) *evaluator {
-	return &evaluator{e: e, dims: dims, env: make([]*ir.Tensor, len(e.Types)), deaths: map[*ir.Block][][]ir.Value{}}
+	return &evaluator{e: e, dims: dims, env: make([]*ir.Tensor, len(e.Types)), deaths: map[*ir.Block][][]ir.Value{}, table: &table}
 }
 
 // block runs a block on the values of its parameters and gives those of its results.
@@ -212,7 +213,7 @@ func (ev *evaluator) op(op *ir.Op, operands []*ir.Tensor) ([]*ir.Tensor, error) 
 		}
 		c.types = append(c.types, ir.Given{DType: t.DType, Shape: shape})
 	}
-	f := table[op.Kind]
+	f := ev.table[op.Kind]
 	if f == nil {
 		return nil, unsupported(op, "there is no evaluation for %s", op.Kind)
 	}

@@ -34,8 +34,7 @@ func single(f func(c *call) (*ir.Tensor, error)) evalFunc {
 	}
 }
 
-// table has the evaluation of each kind. It is filled by evaluations: a variable initialiser
-// would be a cycle through control flow.
+// table has the evaluation of each kind.
 var table = evaluations()
 
 func evaluations() (t [ir.NumKinds]evalFunc) {
