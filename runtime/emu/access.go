@@ -38,18 +38,17 @@ func (w *worker) addresses(wp *warp, a *memoryAccess, out *lanes64) {
 // those in the region of the first lane; the caller comes back for the others.
 func (w *worker) resolve(wp *warp, in *instruction, mask uint32, need runtime.Access, p *places) (uint32, *Fault) {
 	a := in.access
-	w.addresses(wp, a, &p.offset)
 	size := uint64(a.size * a.vector)
 	first := bits.TrailingZeros32(mask)
-	address := p.offset[first]
 	switch {
 	case a.space == ptx.Shared:
 		p.region = &w.shared
 	case w.regionOf[a.index] >= 0:
 		p.region = &w.regions[w.regionOf[a.index]]
 	default:
-		if p.region = w.find(a.space, address, size, need); p.region == nil {
-			return 0, w.outside(wp, in, first, address, size, need)
+		w.addresses(wp, a, &p.offset)
+		if p.region = w.find(a.space, p.offset[first], size, need); p.region == nil {
+			return 0, w.outside(wp, in, first, p.offset[first], size, need)
 		}
 	}
 	r := p.region
@@ -59,11 +58,28 @@ func (w *worker) resolve(wp *warp, in *instruction, mask uint32, need runtime.Ac
 	}
 	// One comparison for all lanes: offsets below the region wrap around to huge ones.
 	var highest, all uint64
-	for lanes := mask; lanes != 0; lanes &= lanes - 1 {
-		i := bits.TrailingZeros32(lanes)
-		all |= p.offset[i]
-		p.offset[i] -= base
-		highest = max(highest, p.offset[i])
+	if mask == warpFull && a.baseWide {
+		shift, register := a.offset-base, &wp.r64[a.base]
+		for i := range p.offset {
+			offset := register[i] + shift
+			p.offset[i] = offset
+			all |= offset
+			highest = max(highest, offset)
+		}
+	} else {
+		w.addresses(wp, a, &p.offset)
+		for lanes := mask; lanes != 0; lanes &= lanes - 1 {
+			i := bits.TrailingZeros32(lanes)
+			p.offset[i] -= base
+			all |= p.offset[i]
+			highest = max(highest, p.offset[i])
+		}
+	}
+	if base&(size-1) != 0 { // an argument that is itself not aligned
+		all = 0
+		for lanes := mask; lanes != 0; lanes &= lanes - 1 {
+			all |= p.offset[bits.TrailingZeros32(lanes)] + base
+		}
 	}
 	if highest+size > uint64(len(r.data)) || highest+size < size {
 		return w.partly(wp, in, mask, need, p, base)
@@ -235,6 +251,11 @@ func (w *worker) load(wp *warp, in *instruction, mask uint32) *Fault {
 			}
 		}
 		a := in.access
+		if a.vector == 4 && a.size == 4 && !a.wide && lanes == warpFull {
+			s := a.slots
+			gather128(&wp.r32[s[0]], &wp.r32[s[1]], &wp.r32[s[2]], &wp.r32[s[3]], p.region.data, &p.offset)
+			return nil
+		}
 		for n, slot := range a.slots {
 			data := p.region.data[n*a.size:]
 			switch {
@@ -256,6 +277,17 @@ const warpFull = ^uint32(0)
 func gather32(d *lanes32, data []byte, offset *lanes64) {
 	for i := range d {
 		d[i] = binary.LittleEndian.Uint32(data[offset[i]:])
+	}
+}
+
+// gather128 loads four words a lane.
+func gather128(d0, d1, d2, d3 *lanes32, data []byte, offset *lanes64) {
+	for i := range d0 {
+		word := (*[16]byte)(data[offset[i]:])
+		d0[i] = binary.LittleEndian.Uint32(word[0:])
+		d1[i] = binary.LittleEndian.Uint32(word[4:])
+		d2[i] = binary.LittleEndian.Uint32(word[8:])
+		d3[i] = binary.LittleEndian.Uint32(word[12:])
 	}
 }
 

@@ -37,22 +37,13 @@ func decode(m *module, f *ptx.Function) (*kernel, error) {
 		return nil, err
 	}
 	for _, r := range f.Registers {
-		switch r.Type.Bits() {
-		case 1:
-			d.slot = append(d.slot, int32(d.k.predicates))
-			d.k.predicates++
-		case 64:
-			d.slot = append(d.slot, int32(d.k.slots64))
-			d.k.slots64++
-		case 16, 32:
-			d.slot = append(d.slot, int32(d.k.slots32))
-			d.k.slots32++
-		default:
+		if !slices.Contains([]int{1, 16, 32, 64}, r.Type.Bits()) {
 			return nil, &UnsupportedError{Kernel: f.Name, Line: f.Line, Instruction: r.Name, Message: "registers of type ." + r.Type.String()}
 		}
 	}
-	d.k.registers32, d.k.registers64 = d.k.slots32, d.k.slots64
 	d.flow = buildFlow(f.Body)
+	d.assignSlots()
+	d.k.registers32, d.k.registers64 = d.k.slots32, d.k.slots64
 	d.findProvenance()
 	if err := d.body(); err != nil {
 		return nil, err
