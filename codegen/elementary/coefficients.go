@@ -99,6 +99,86 @@ var logF64 = []float64{
 	0x1.2f0337e639414p-3,
 }
 
+// log2F32: (log2(1+f)/f-log2(e))/f for -1/3 <= f <= 1/3, relative to log2(1+f); error below 2^-27.6.
+var log2F32 = []float64{
+	-0x1.715476p-1,
+	0x1.ec702ep-2,
+	-0x1.7153e6p-2,
+	0x1.279dcep-2,
+	-0x1.eccebcp-3,
+	0x1.9ddb4cp-3,
+	-0x1.686c78p-3,
+	0x1.9d0c14p-3,
+	-0x1.7b5fe4p-3,
+}
+
+// powLogF32: (2*atanh(s)/s-2-2*z/3)/z^2 with z = s^2 for s <= (sqrt(2)-1)/(sqrt(2)+1), relative to 2*atanh(s); error below 2^-43.7.
+var powLogF32 = []float64{
+	0x1.999998p-2,
+	0x1.2493b4p-2,
+	0x1.c63f22p-3,
+	0x1.906444p-3,
+}
+
+// powLogF64: (2*atanh(s)/s-2-2*z/3)/z^2 with z = s^2 for s <= (sqrt(2)-1)/(sqrt(2)+1), relative to 2*atanh(s); error below 2^-73.5.
+var powLogF64 = []float64{
+	0x1.9999999999996p-2,
+	0x1.2492492492f5p-2,
+	0x1.c71c71c596bacp-3,
+	0x1.745d18293f928p-3,
+	0x1.3b1364cf7c1f3p-3,
+	0x1.11206e46b3847p-3,
+	0x1.de3d9348cc8e8p-4,
+	0x1.eac4b172ae70fp-4,
+}
+
+// sinhF32: (sinh(x)-x)/x^3 in x^2 for |x| <= 1, relative to sinh; error below 2^-31.6.
+var sinhF32 = []float64{
+	0x1.555556p-3,
+	0x1.1110e4p-7,
+	0x1.a01fd2p-13,
+	0x1.75e9a8p-19,
+}
+
+// sinhF64: (sinh(x)-x)/x^3 in x^2 for |x| <= 1, relative to sinh; error below 2^-61.6.
+var sinhF64 = []float64{
+	0x1.5555555555556p-3,
+	0x1.1111111111031p-7,
+	0x1.a01a01a033cb8p-13,
+	0x1.71de3a3e59907p-19,
+	0x1.ae646cf5f49fap-26,
+	0x1.611836c5d9539p-33,
+	0x1.b5623522e67adp-41,
+}
+
+// atanhF32: (atanh(x)-x)/x^3 in x^2 for |x| <= 1/2, relative to atanh; error below 2^-29.4.
+var atanhF32 = []float64{
+	0x1.55553ep-2,
+	0x1.99a73p-3,
+	0x1.2341d6p-3,
+	0x1.e4ac7ep-4,
+	0x1.a22498p-5,
+	0x1.6ab43cp-3,
+}
+
+// atanhF64: (atanh(x)-x)/x^3 in x^2 for |x| <= 1/2, relative to atanh; error below 2^-60.9.
+var atanhF64 = []float64{
+	0x1.555555555554cp-2,
+	0x1.999999999b38ep-3,
+	0x1.24924923c7903p-3,
+	0x1.c71c722b27f16p-4,
+	0x1.745d08a72a099p-4,
+	0x1.3b15127264a1bp-4,
+	0x1.10fa66debc5aep-4,
+	0x1.e3eba788e6785p-5,
+	0x1.9e7975a540016p-5,
+	0x1.e74fb4ec1ebd4p-5,
+	-0x1.4b084dce8e2b7p-8,
+	0x1.64ea62558ae25p-3,
+	-0x1.8fc9305140fccp-3,
+	0x1.ecb227f861fbep-3,
+}
+
 // tanhF32: (tanh(x)-x)/x^3 in x^2 for |x| <= 0.625, relative to tanh; error below 2^-27.7.
 var tanhF32 = []float64{
 	-0x1.555532p-2,
@@ -160,49 +240,165 @@ var erfF64 = []float64{
 	-0x1.0b8dd2f8b5c3cp-30,
 }
 
-// erfcF32: (1+2x)*exp(x^2)*erfc(x) in t = (x-2)/(x+2) for 0.4 <= x <= 10.2, relative; error below 2^-27.2.
+// erfcF32: (1+2x)*exp(x^2)*erfc(x) in t = (x-2)/(x+2) for 0.74 <= x <= 10.2, relative; error below 2^-27.2.
 var erfcF32 = []float64{
 	0x1.46e80ep+0,
-	-0x1.7bf5eap-4,
-	-0x1.54075ep-3,
-	0x1.4ff9e6p-3,
-	-0x1.bc448ep-5,
-	-0x1.07195ep-7,
-	0x1.20266ap-7,
-	0x1.471ed4p-10,
-	-0x1.ab60bap-10,
-	-0x1.a119cep-12,
-	0x1.7158d4p-12,
-	0x1.579842p-14,
+	-0x1.7bf5ecp-4,
+	-0x1.540752p-3,
+	0x1.4ff9f4p-3,
+	-0x1.bc4b98p-5,
+	-0x1.06ea62p-7,
+	0x1.21184cp-7,
+	0x1.335f9ap-10,
+	-0x1.b943bap-10,
+	-0x1.4a99dp-13,
+	0x1.16eb9ap-12,
 }
 
-// erfcF64: (1+2x)*exp(x^2)*erfc(x) in t = (x-4)/(x+4) for 0.4 <= x <= 28.0, relative; error below 2^-54.6.
+// erfcF64: (1+2x)*exp(x^2)*erfc(x) in t = (x-4)/(x+4) for 0.74 <= x <= 28.0, relative; error below 2^-54.6.
 var erfcF64 = []float64{
 	0x1.3ba5916e9fd7fp+0,
 	-0x1.1df1ad154a28fp-3,
-	0x1.f7f5df66fc0d6p-7,
-	0x1.16ecefcfa4ea9p-4,
-	-0x1.9ddb23c3e01e5p-4,
-	0x1.7fee004e2b9f6p-4,
-	-0x1.0fb06dff0c554p-4,
-	0x1.3079edf14e86ep-5,
-	-0x1.09623862613a2p-6,
-	0x1.49c674a8adc24p-8,
-	-0x1.8d4ab5a3e6962p-11,
-	-0x1.a1e130c01c4a3p-13,
-	0x1.3be1c74f6fee9p-13,
-	-0x1.990aa9bca287cp-16,
-	-0x1.78aa567fbf645p-17,
-	0x1.7b571e9608834p-18,
-	0x1.33ef9f661e0ecp-22,
-	-0x1.7da488137e58fp-21,
-	0x1.e72ce01251a8p-24,
-	-0x1.200e910581772p-25,
-	-0x1.7eb771adcf248p-24,
-	0x1.7aa90530e40a3p-24,
-	0x1.15f85254d67a6p-24,
-	-0x1.0496294bb9501p-25,
-	-0x1.806594641cd7fp-26,
+	0x1.f7f5df66fb1e6p-7,
+	0x1.16ecefcfa5772p-4,
+	-0x1.9ddb23c3d3edfp-4,
+	0x1.7fee004dffbeap-4,
+	-0x1.0fb06e00b76fdp-4,
+	0x1.3079edfae7bf2p-5,
+	-0x1.096237ee0dad1p-6,
+	0x1.49c67059a9681p-8,
+	-0x1.8d4b47e2ad9dbp-11,
+	-0x1.a1dc98997efa8p-13,
+	0x1.3bf008c594307p-13,
+	-0x1.99d21891d3bf3p-16,
+	-0x1.7c3b3c4052658p-17,
+	0x1.8667e5096ea67p-18,
+	0x1.2d33c0938f5ebp-21,
+	-0x1.257ef4e2548aap-20,
+	-0x1.63adc524cc6bbp-22,
+	0x1.1a1c11fdb3781p-21,
+	0x1.643ba7611a81ep-22,
+	-0x1.974228611c3c2p-22,
+	-0x1.144a8ffc047b4p-23,
+	0x1.2d2cbe0ff18dfp-23,
+}
+
+// erfInvCentralF32: erf_inv(x)/x in w-2.5 for w <= 5, w = -log(1-x^2), relative; error below 2^-24.6.
+var erfInvCentralF32 = []float64{
+	0x1.805c5ep+0,
+	0x1.f91e8cp-3,
+	-0x1.11c728p-8,
+	-0x1.486ccap-10,
+	0x1.ca1de8p-13,
+	-0x1.47dbe4p-18,
+	-0x1.d46dd6p-19,
+	0x1.dfdd2p-22,
+	0x1.b65d0ap-26,
+	-0x1.f4f56cp-28,
+}
+
+// erfInvTailF32: erf_inv(x)/x in sqrt(w)-3 for 5 <= w <= 17, w = -log(1-x^2), relative; error below 2^-26.2.
+var erfInvTailF32 = []float64{
+	0x1.6a9efcp+1,
+	0x1.006dc6p+0,
+	0x1.357dcep-7,
+	-0x1.f48366p-8,
+	0x1.74e03ep-8,
+	-0x1.d7c988p-9,
+	0x1.8378dep-10,
+	-0x1.a94f64p-15,
+	-0x1.3e888cp-12,
+	0x1.cf689p-14,
+}
+
+// erfInvSmallF64: (erf_inv(x)/x-sqrt(pi)/2)/x^2 in x^2 for |x| <= 1/2, relative to erf_inv; error below 2^-61.8.
+var erfInvSmallF64 = []float64{
+	0x1.db29fb2fee5dbp-3,
+	0x1.053c2c0ab9e63p-3,
+	0x1.62847c4717351p-4,
+	0x1.0a1318cd9a2fdp-4,
+	0x1.a7c84e20b6fa5p-5,
+	0x1.5eec7a1fad396p-5,
+	0x1.2aa42df9efffp-5,
+	0x1.049afdabb3aa3p-5,
+	0x1.b9e62183dcbb9p-6,
+	0x1.fa66a01e22eb7p-6,
+	-0x1.83c5fd6c0adf1p-10,
+	0x1.65a43613f3237p-4,
+	-0x1.8b9b19ea9ef5ap-4,
+	0x1.ec26683de521bp-4,
+}
+
+// erfInvCentralF64: erf_inv(x)/x in w-3.25 for 0.28 <= w <= 6.25, w = -log(1-x^2), relative; error below 2^-53.4.
+var erfInvCentralF64 = []float64{
+	0x1.aeff02cbbb1f7p+0,
+	0x1.e8afc29b9bb54p-3,
+	-0x1.9c7f37c135f4p-8,
+	-0x1.548db55d34d53p-11,
+	0x1.74cd69f44940cp-13,
+	-0x1.efa1a931f06b5p-17,
+	-0x1.0ea7745390b0fp-20,
+	0x1.a544b5dc60dd2p-22,
+	-0x1.1b44f7583f4a8p-25,
+	-0x1.87bd42a1843f7p-29,
+	0x1.09362163a3463p-30,
+	-0x1.35f72f1bbb65p-34,
+	-0x1.376129eb22cd6p-37,
+	0x1.56393de7b073cp-39,
+	-0x1.446da3ddf1b87p-43,
+	-0x1.ee59913d0bb59p-46,
+	0x1.c1be49a858d98p-48,
+	-0x1.1a722e423c169p-52,
+	-0x1.a62cd4c68a2d4p-54,
+	0x1.fa24a152cb55dp-57,
+	0x1.47659f24d7981p-62,
+	-0x1.a094651fd1451p-63,
+	0x1.198944379f78bp-67,
+}
+
+// erfInvMiddleF64: erf_inv(x)/x in sqrt(w)-3.25 for 6.25 <= w <= 16, w = -log(1-x^2), relative; error below 2^-52.9.
+var erfInvMiddleF64 = []float64{
+	0x1.8abcc380d5a47p+1,
+	0x1.0158a6d641d53p+0,
+	0x1.5ffcfe5b7b21ap-8,
+	-0x1.ebadabb9472b3p-9,
+	0x1.468eeca41274bp-9,
+	-0x1.ba924117378a3p-10,
+	0x1.f3cc55faa9723p-11,
+	-0x1.7448acc08acdep-12,
+	0x1.932c7ba99818ep-16,
+	0x1.1e68a46e93adap-14,
+	-0x1.8cee3283add85p-15,
+	0x1.a291a0a1a90ap-17,
+	0x1.8832c6a8fc2e5p-19,
+	-0x1.0d3f966c4953fp-18,
+	0x1.9409b0d14b26ap-20,
+	0x1.1c6347c77f1afp-26,
+	-0x1.29fbb5a3aeb76p-22,
+	0x1.88b08cb54d595p-24,
+	0x1.b1f9aa2fdac37p-29,
+}
+
+// erfInvTailF64: erf_inv(x)/x in sqrt(w)-5 for 16 <= w <= 37, w = -log(1-x^2), relative; error below 2^-53.8.
+var erfInvTailF64 = []float64{
+	0x1.3664ddd1ad7fbp+2,
+	0x1.02a30d1fba109p+0,
+	-0x1.22ea5df0f17f8p-13,
+	-0x1.c2f36aa011094p-13,
+	0x1.3ebf4ec38f2ddp-14,
+	-0x1.4a3490ec2a311p-16,
+	0x1.2fbd22335c984p-18,
+	-0x1.0a8ff05aac326p-20,
+	0x1.ebcbe3d972114p-23,
+	-0x1.2244e4d965dd6p-24,
+	0x1.f4920be427437p-26,
+	-0x1.0523b73865c3ap-26,
+	0x1.06159f5d58a49p-27,
+	-0x1.e58b5c08e4ba9p-29,
+	0x1.9c7cc415c003bp-30,
+	-0x1.b946588881703p-32,
+	-0x1.bea0a5ced7a7cp-36,
+	0x1.2c617d2c938f6p-35,
 }
 
 // sinF32: (sin(x)-x)/x^3 in x^2 for |x| <= pi/4, relative to sin; error below 2^-27.9.
@@ -239,6 +435,101 @@ var cosF64 = []float64{
 	-0x1.8fa682966188dp-37,
 }
 
+// tanF32: (tan(x)-x)/x^3 in x^2 for |x| <= pi/4, relative to tan; error below 2^-29.5.
+var tanF32 = []float64{
+	0x1.55556p-2,
+	0x1.110dap-3,
+	0x1.bad948p-5,
+	0x1.5cc63cp-6,
+	0x1.62ae3ap-7,
+	0x1.ae9378p-14,
+	0x1.1e6d46p-8,
+}
+
+// tanF64: (tan(x)-x)/x^3 in x^2 for |x| <= pi/4, relative to tan; error below 2^-60.0.
+var tanF64 = []float64{
+	0x1.555555555555dp-2,
+	0x1.11111111106dep-3,
+	0x1.ba1ba1bab2328p-5,
+	0x1.664f485fc49c5p-6,
+	0x1.226e3a2fec8e7p-7,
+	0x1.d6d2f4995bdeap-9,
+	0x1.7db0db39092e8p-10,
+	0x1.34c30105c51a1p-11,
+	0x1.fecd43491e664p-13,
+	0x1.606680f79e361p-14,
+	0x1.1677e3de5dcep-14,
+	-0x1.9c94d36c676cdp-16,
+	0x1.90bbd5f4bc7f5p-15,
+	-0x1.9018f1f6886aap-16,
+	0x1.45a189f243001p-17,
+}
+
+// atanF32: (atan(x)-x)/x^3 in x^2 for |x| <= 1, relative to atan; error below 2^-28.3.
+var atanF32 = []float64{
+	-0x1.55553ep-2,
+	0x1.9991eap-3,
+	-0x1.2420fap-3,
+	0x1.c092dcp-4,
+	-0x1.5820e8p-4,
+	0x1.da89d2p-5,
+	-0x1.fe56fap-6,
+	0x1.6527a4p-7,
+	-0x1.d5546p-10,
+}
+
+// atanF64: (atan(x)-x)/x^3 in x^2 for |x| <= 1, relative to atan; error below 2^-58.7.
+var atanF64 = []float64{
+	-0x1.555555555554dp-2,
+	0x1.9999999998c68p-3,
+	-0x1.2492492457787p-3,
+	0x1.c71c71b654a85p-4,
+	-0x1.745d15d3136bp-4,
+	0x1.3b139befa70b4p-4,
+	-0x1.1110337727693p-4,
+	0x1.e1d493eb9d80ep-5,
+	-0x1.aeda8d2975ff7p-5,
+	0x1.84b5235ef78a6p-5,
+	-0x1.5f2672889726cp-5,
+	0x1.39096f5fcd07fp-5,
+	-0x1.0c9d007586ab2p-5,
+	0x1.ac90e39be4874p-6,
+	-0x1.31149f8b0c578p-6,
+	0x1.7308e0beb306p-7,
+	-0x1.700a855135794p-8,
+	0x1.1a3a00c000ac4p-9,
+	-0x1.371fb4c1076p-11,
+	0x1.b41d23bc0a2dep-14,
+	-0x1.22b794996b044p-17,
+}
+
+// asinF32: (asin(x)-x)/x^3 in x^2 for |x| <= 1/2, relative to asin; error below 2^-31.7.
+var asinF32 = []float64{
+	0x1.55554cp-3,
+	0x1.3338ap-4,
+	0x1.6caa4cp-5,
+	0x1.04b31p-5,
+	0x1.d75568p-7,
+	0x1.33e9dap-5,
+}
+
+// asinF64: (asin(x)-x)/x^3 in x^2 for |x| <= 1/2, relative to asin; error below 2^-59.9.
+var asinF64 = []float64{
+	0x1.5555555555577p-3,
+	0x1.333333332e133p-4,
+	0x1.6db6db72124c7p-5,
+	0x1.f1c71a94fc2dap-6,
+	0x1.6e8bdedf718f6p-6,
+	0x1.1c49f066dd78bp-6,
+	0x1.ca1f8cf08d18bp-7,
+	0x1.75858a2cfb41bp-7,
+	0x1.613c9ccfc440cp-7,
+	0x1.e5f37b8079138p-9,
+	0x1.639d61bf340b6p-6,
+	-0x1.57ff3a7a93dc5p-6,
+	0x1.0b476901f3223p-5,
+}
+
 // twoOverPi32: 2/pi in 32-bit words after one word of zeros.
 var twoOverPi32 = []int64{
 	0,
@@ -273,4 +564,113 @@ var twoOverPi64 = []int64{
 	4397547296490951402,
 	7780917995555872008,
 	6197850593633725355,
+}
+
+// lgammaOne: lgamma(1+t)/t for |t| <= 1/2, relative; error below 2^-56.0.
+var lgammaOne = []float64{
+	-0x1.2788cfc6fb619p-1,
+	0x1.a51a6625307d3p-1,
+	-0x1.9a4d55beab307p-2,
+	0x1.151322ac7d7aep-2,
+	-0x1.a8b9c17a9a047p-3,
+	0x1.5b40cb1019386p-3,
+	-0x1.2703a1e2d70dap-3,
+	0x1.010b36ad548c5p-3,
+	-0x1.c8066db3aa8b6p-4,
+	0x1.9a01e37c452b7p-4,
+	-0x1.748c8ee96aad2p-4,
+	0x1.556aedc6cb4f5p-4,
+	-0x1.3b15f42231f2bp-4,
+	0x1.2493a15e4aa02p-4,
+	-0x1.117f9e02dbbd7p-4,
+	0x1.003c5c8112fefp-4,
+	-0x1.d9a193dd8dd6ep-5,
+	0x1.c1d173be337f4p-5,
+	-0x1.e6f6412d2a414p-5,
+	0x1.c186be89dde82p-5,
+	-0x1.0506665ba33b6p-6,
+	0x1.56138c33ee5e9p-6,
+	-0x1.224ca9fdd30d2p-3,
+	0x1.f6fb3f1b304d6p-4,
+	0x1.30467f5fd9ebep-3,
+	-0x1.00a94c4cd0cccp-3,
+	-0x1.c7011db023ac1p-3,
+	0x1.a1546a33e45eep-3,
+}
+
+// lgammaTwo: lgamma(2+t)/t for |t| <= 1/2, relative; error below 2^-56.2.
+var lgammaTwo = []float64{
+	0x1.b0ee6072093cep-2,
+	0x1.4a34cc4a60fa7p-2,
+	-0x1.13e001a557563p-4,
+	0x1.51322ac7d757p-6,
+	-0x1.e404fc21d301dp-8,
+	0x1.7add6eafb7c5ep-9,
+	-0x1.38ac5bfffca66p-10,
+	0x1.0b36ae9fd4e2fp-11,
+	-0x1.d3fd690df43d7p-13,
+	0x1.a1281dcd0a4fbp-14,
+	-0x1.78d92b2f214aep-15,
+	0x1.57fef9df3d5fbp-16,
+	-0x1.3d49357ce5d4ep-17,
+	0x1.26cae5d46f9dfp-18,
+	-0x1.092099c4e1f8dp-19,
+	0x1.e3ee3b6ba9b15p-21,
+	-0x1.37704c92a7bffp-21,
+	0x1.3e5d1272bd7bp-22,
+}
+
+// digammaRoot: digamma(x)/(x-x0) in x-1.5 for 1 <= x <= 2, x0 its root, relative; error below 2^-53.3.
+var digammaRoot = []float64{
+	0x1.e6f0cbb873616p-1,
+	-0x1.b1cb63005ee7p-2,
+	0x1.eca189b8e6fap-3,
+	-0x1.2feeeb98aebb2p-3,
+	0x1.8512e59047a24p-4,
+	-0x1.fb44201fa7f2ep-5,
+	0x1.4de9aa0cbc807p-5,
+	-0x1.b9f8b47d44b33p-6,
+	0x1.256474a90d9aep-6,
+	-0x1.8634ccfa28b43p-7,
+	0x1.03c02a123d685p-7,
+	-0x1.5a165adc9bcdbp-8,
+	0x1.cd39aeb3ccb4bp-9,
+	-0x1.3268c689b56b4p-9,
+	0x1.98414f85f3101p-10,
+	-0x1.1a5d2e3a51511p-10,
+	0x1.79f4474e16ffdp-11,
+	-0x1.751372b8f8e74p-12,
+	0x1.e5f1c4b5b6ed1p-13,
+	-0x1.8beaea9aa4744p-12,
+	0x1.0c9ade1b053e3p-12,
+}
+
+// digammaRootHi + digammaRootLo is the positive root of digamma.
+const (
+	digammaRootHi = 0x1.762d86356be3fp+0
+	digammaRootLo = 0x1.b86a722197829p-54
+)
+
+// stirling: (lgamma(x)-(x-1/2)*log(x)+x-log(2*pi)/2)*x in 1/x^2 for x >= 7.5, error of lgamma relative to it; error below 2^-70.8.
+var stirling = []float64{
+	0x1.5555555555555p-4,
+	-0x1.6c16c16c139eap-9,
+	0x1.a01a01897e3f9p-11,
+	-0x1.38136c10b965bp-11,
+	0x1.b9465d054972ep-11,
+	-0x1.f4c20af6e1fd8p-10,
+	0x1.8b6bd4570849dp-8,
+	-0x1.2a60d83a22c29p-6,
+}
+
+// digammaSeries: (log(x)-1/(2x)-digamma(x))*x^2 in 1/x^2 for x >= 9, relative to digamma; error below 2^-72.1.
+var digammaSeries = []float64{
+	0x1.5555555555555p-4,
+	-0x1.111111110fb49p-7,
+	0x1.041040fc4de22p-8,
+	-0x1.1111063c417e3p-8,
+	0x1.f073ae7ab3b9p-8,
+	-0x1.589e398396ad2p-6,
+	0x1.44a844cfebc6p-4,
+	-0x1.246827c967f87p-2,
 }

@@ -7,11 +7,12 @@ Polynomials are minimax fits by Lawson's iteration on a Chebyshev grid in 240-bi
 are rounded one at a time, lowest power first, and the higher ones are fitted again after each rounding, so that the error
 printed beside each polynomial is that of the rounded coefficients in exact arithmetic.
 """
+
 import sys
 from mpmath import mp, mpf, matrix, lu_solve
 
 mp.prec = 240
-PI = mp.pi
+PI = +mp.pi
 
 
 def rounded(value, bits):
@@ -115,7 +116,8 @@ def words(name, doc, value, width, count, zeros):
     """Prints the leading bits of a fraction in words, after some words of zeros."""
     print(f"// {name}: {doc}.")
     print(f"var {name} = []int64{{")
-    total = int(mp.floor(value * mpf(2) ** (width * (count - zeros))))
+    with mp.workprec(width * count + 100):
+        total = int(mp.floor(value() * mpf(2) ** (width * (count - zeros))))
     for i in range(count):
         word = (total >> (width * (count - 1 - i))) & ((1 << width) - 1)
         if word >= 1 << (width - 1):
@@ -146,7 +148,21 @@ def logarithms():
         safe(lambda z: z * mp.sqrt(z) / (2 * mp.atanh(mp.sqrt(z))), 0), 53)
 
 
+    fit("log2F32", "(log2(1+f)/f-log2(e))/f for -1/3 <= f <= 1/3, relative to log2(1+f)", 9, -third, third,
+        safe(lambda f: (mp.log1p(f) / f - 1) / f / mp.log(2), -1 / (2 * mp.log(2))),
+        safe(lambda f: abs(f ** 2 / mp.log1p(f)) * mp.log(2), 0), 24)
+    both("powLog", "(2*atanh(s)/s-2-2*z/3)/z^2 with z = s^2 for s <= (sqrt(2)-1)/(sqrt(2)+1), relative to 2*atanh(s)", 4, 8, 0, top,
+         lambda z: mpf(2) / 5 + 2 * z / 7 if z < mpf(2) ** -60 else (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - 2 * z / 3) / z ** 2,
+         safe(lambda z: z ** 2 * mp.sqrt(z) / (2 * mp.atanh(mp.sqrt(z))), 0))
+
+
 def hyperbolic():
+    both("sinh", "(sinh(x)-x)/x^3 in x^2 for |x| <= 1, relative to sinh", 4, 7, 0, 1,
+         safe(lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 6),
+         lambda z: z * mp.sqrt(z) / mp.sinh(mp.sqrt(z)) if z else 0)
+    both("atanh", "(atanh(x)-x)/x^3 in x^2 for |x| <= 1/2, relative to atanh", 6, 14, 0, "0.25",
+         safe(lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 3),
+         lambda z: z * mp.sqrt(z) / mp.atanh(mp.sqrt(z)) if z else 0)
     both("tanh", "(tanh(x)-x)/x^3 in x^2 for |x| <= 0.625, relative to tanh", 5, 11, 0, mpf("0.625") ** 2,
          safe(lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(-1) / 3),
          lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)) if z else 0)
@@ -170,10 +186,10 @@ def error_functions():
             x = k * (1 + t) / (1 - t)
             return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
         return f
-    for suffix, terms, k, top, bits in ("F32", 12, mpf(2), mpf("10.2"), 24), ("F64", 25, mpf(4), mpf(28), 53):
+    for suffix, terms, k, top, bits in ("F32", 11, mpf(2), mpf("10.2"), 24), ("F64", 24, mpf(4), mpf(28), 53):
         f = scaled(k)
-        fit("erfc" + suffix, f"(1+2x)*exp(x^2)*erfc(x) in t = (x-{int(k)})/(x+{int(k)}) for 0.4 <= x <= {top}, relative", terms,
-            (mpf("0.4") - k) / (mpf("0.4") + k), (top - k) / (top + k), f, lambda t, f=f: 1 / f(t), bits)
+        fit("erfc" + suffix, f"(1+2x)*exp(x^2)*erfc(x) in t = (x-{int(k)})/(x+{int(k)}) for 0.74 <= x <= {top}, relative", terms,
+            (mpf("0.74") - k) / (mpf("0.74") + k), (top - k) / (top + k), f, lambda t, f=f: 1 / f(t), bits)
 
 
 def trigonometric():
@@ -184,23 +200,76 @@ def trigonometric():
     both("cos", "(cos(x)-1+x^2/2)/x^4 in x^2 for |x| <= pi/4, relative to cos", 3, 6, 0, quarter,
          safe(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z ** 2, mpf(1) / 24),
          lambda z: z ** 2 / mp.cos(mp.sqrt(z)))
-    words("twoOverPi32", "2/pi in 32-bit words after one word of zeros", 2 / PI, 32, 8, 1)
-    words("twoOverPi64", "2/pi in 64-bit words after one word of zeros", 2 / PI, 64, 20, 1)
+    both("tan", "(tan(x)-x)/x^3 in x^2 for |x| <= pi/4, relative to tan", 7, 15, 0, quarter,
+         safe(lambda z: (mp.tan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 3),
+         lambda z: z * mp.sqrt(z) / mp.tan(mp.sqrt(z)) if z else 0)
+    both("atan", "(atan(x)-x)/x^3 in x^2 for |x| <= 1, relative to atan", 9, 21, 0, 1,
+         safe(lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(-1) / 3),
+         lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)) if z else 0)
+    both("asin", "(asin(x)-x)/x^3 in x^2 for |x| <= 1/2, relative to asin", 6, 13, 0, "0.25",
+         safe(lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, mpf(1) / 6),
+         lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)) if z else 0)
+    words("twoOverPi32", "2/pi in 32-bit words after one word of zeros", lambda: 2 / mp.pi, 32, 8, 1)
+    words("twoOverPi64", "2/pi in 64-bit words after one word of zeros", lambda: 2 / mp.pi, 64, 20, 1)
+
+
+def inverse_erf():
+    def by_w(w):
+        if w == 0:
+            return mp.sqrt(PI) / 2
+        x = mp.sqrt(-mp.expm1(-w))
+        # Newton's method on erfc, whose relative accuracy does not suffer near x = 1.
+        y = mp.erfinv(mpf(float(x))) if w < 20 else mp.sqrt(w - mp.log(mp.sqrt(PI * w)))
+        goal = mp.exp(-w) / (1 + x)
+        for _ in range(9):
+            y += (mp.erfc(y) - goal) * mp.sqrt(PI) / 2 * mp.exp(y * y)
+        return y / x
+
+    def piece(name, text, terms, lo, hi, to_w, bits):
+        f = lambda u: by_w(to_w(u))
+        fit(name, f"erf_inv(x)/x in {text}, w = -log(1-x^2), relative", terms, lo, hi, f, lambda u: 1 / f(u), bits, terms)
+    piece("erfInvCentralF32", "w-2.5 for w <= 5", 10, "-2.5", "2.5", lambda u: u + mpf("2.5"), 24)
+    piece("erfInvTailF32", "sqrt(w)-3 for 5 <= w <= 17", 10, mp.sqrt(5) - 3, mp.sqrt(17) - 3, lambda u: (u + 3) ** 2, 24)
+    first = mp.sqrt(PI) / 2
+    fit("erfInvSmallF64", "(erf_inv(x)/x-sqrt(pi)/2)/x^2 in x^2 for |x| <= 1/2, relative to erf_inv", 14, 0, "0.25",
+        lambda z: (by_w(-mp.log1p(-z)) - first) / z if z else mp.sqrt(PI) ** 3 / 24, lambda z: z / by_w(-mp.log1p(-z)), 53)
+    piece("erfInvCentralF64", "w-3.25 for 0.28 <= w <= 6.25", 23, "-2.97", "3", lambda u: u + mpf("3.25"), 53)
+    piece("erfInvMiddleF64", "sqrt(w)-3.25 for 6.25 <= w <= 16", 19, "-0.75", "0.75", lambda u: (u + mpf("3.25")) ** 2, 53)
+    piece("erfInvTailF64", "sqrt(w)-5 for 16 <= w <= 37", 18, -1, mp.sqrt(37) - 5, lambda u: (u + 5) ** 2, 53)
+
+
+def gamma_functions():
+    half = mpf("0.5")
+    fit("lgammaOne", "lgamma(1+t)/t for |t| <= 1/2, relative", 28, -half, half,
+        safe(lambda t: mp.loggamma(1 + t).real / t, -mp.euler), safe(lambda t: abs(t / mp.loggamma(1 + t).real), 1 / mp.euler), 53)
+    fit("lgammaTwo", "lgamma(2+t)/t for |t| <= 1/2, relative", 18, -half, half,
+        safe(lambda t: mp.loggamma(2 + t).real / t, 1 - mp.euler),
+        safe(lambda t: abs(t / mp.loggamma(2 + t).real), 1 / (1 - mp.euler)), 53)
+    root = mp.findroot(mp.digamma, mpf("1.4616321449683623"))
+    fit("digammaRoot", "digamma(x)/(x-x0) in x-1.5 for 1 <= x <= 2, x0 its root, relative", 21, -half, half,
+        lambda u: mp.digamma(u + 1 + half) / (u + 1 + half - root), lambda u: 1 / abs(mp.digamma(u + 1 + half) / (u + 1 + half - root)), 53)
+    high = rounded(root, 53)
+    print("// digammaRootHi + digammaRootLo is the positive root of digamma.")
+    print(f"const (\n\tdigammaRootHi = {trimmed(high)}\n\tdigammaRootLo = {trimmed(rounded(root - high, 53))}\n)\n")
+    both_stirling = "(lgamma(x)-(x-1/2)*log(x)+x-log(2*pi)/2)*x in 1/x^2 for x >= 7.5, error of lgamma relative to it"
+    fit("stirling", both_stirling, 8, 0, (1 / mpf("7.5")) ** 2,
+        safe(lambda u: (lambda x: (mp.loggamma(x).real - (x - half) * mp.log(x) + x - mp.log(2 * PI) / 2) * x)(1 / mp.sqrt(u)), mpf(1) / 12),
+        safe(lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u)).real, 0), 53)
+    fit("digammaSeries", "(log(x)-1/(2x)-digamma(x))*x^2 in 1/x^2 for x >= 9, relative to digamma", 8, 0, mpf(1) / 81,
+        safe(lambda u: (lambda x: (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) * x * x)(1 / mp.sqrt(u)), mpf(1) / 12),
+        safe(lambda u: u / mp.digamma(1 / mp.sqrt(u)), 0), 53)
 
 
 def main():
-    mp.prec = 1500
     print("// Code generated by coefficients.py; DO NOT EDIT.\n")
     print("package elementary\n")
-    mp.prec = 240
     exponentials()
     logarithms()
     hyperbolic()
     error_functions()
-    mp.prec = 1500
-    trigonometric_words = trigonometric
-    mp.prec = 1500
-    trigonometric_words()
+    inverse_erf()
+    trigonometric()
+    gamma_functions()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,12 @@ func (c calc[V]) erfcPositive(x V) V {
 		limit, k = 28, 4
 	}
 	x = c.clampAbove(x, limit)
-	q := c.poly(c.div(c.sub(x, c.num(k)), c.add(x, c.num(k))), erfcF32, erfcF64)
+	table := c.halves(erfcF32, erfcF64)
+	t := c.div(c.sub(x, c.num(k)), c.add(x, c.num(k)))
+	inner := c.polyThen(t, table[1:])
+	first := c.num(table[0])
+	q := c.fma(inner, t, first)
+	qLow := c.fma(inner, t, c.sub(first, q))
 	// quotient = q/(1+2x), corrected for the roundings of 1+2x, its reciprocal and the product.
 	twice := c.add(x, x)
 	sum := c.add(twice, c.num(1))
@@ -27,23 +32,26 @@ func (c calc[V]) erfcPositive(x V) V {
 	inverse := c.reciprocal(sum)
 	quotient := c.mul(q, inverse)
 	minus := c.neg(quotient)
-	quotient = c.fma(c.fma(lost, minus, c.fma(sum, minus, q)), inverse, quotient)
+	correction := c.mul(c.fma(lost, minus, c.add(qLow, c.fma(sum, minus, q))), inverse)
 
 	square := c.mul(x, x)
 	r, _, bits := c.reduceExp(c.neg(square))
 	r = c.sub(r, c.fma(x, x, c.neg(square)))
 	p := c.mul(c.fma(c.poly(r, expF32, expF64), r, c.num(1)), r) // exp(r) - 1
-	return c.scale(c.fma(p, quotient, quotient), c.fromNoisy(bits))
+	return c.scale(c.add(quotient, c.fma(p, quotient, correction)), c.fromNoisy(bits))
 }
 
-// erfc is 1 - erf below 0.46875 and erfcPositive beyond, with erfc(x) = 2 - erfc(-x) for x < 0.
+// erfc is 1 - erf below 0.75 and erfcPositive beyond, with erfc(x) = 2 - erfc(-x) for x < 0.
 func erfc[V any](c calc[V], x V) V {
-	z := c.mul(x, x)
-	near := c.sub(c.num(1), c.fma(c.poly(z, erfF32, erfF64), x, x))
+	// From 1/4 on, 1 - x - x*p is computed as 1/2 - (x*p + (x - 1/2)), where the inner difference is exact.
+	p := c.poly(c.mul(x, x), erfF32, erfF64)
+	low := c.less(x, c.num(0.25))
+	near := c.fma(p, x, c.sub(x, c.pick(low, c.num(0), c.num(0.5))))
+	near = c.sub(c.pick(low, c.num(1), c.num(0.5)), near)
 	t := c.abs(x)
 	y := c.erfcPositive(t)
 	y = c.pick(c.less(x, c.num(0)), c.sub(c.num(2), y), y)
-	return c.pick(c.less(t, c.num(0.46875)), near, y)
+	return c.pick(c.less(t, c.num(0.75)), near, y)
 }
 
 // erf64 is an odd polynomial up to 0.84375 and 1 - erfc beyond.
@@ -52,4 +60,32 @@ func erf64[V any](c calc[V], x V) V {
 	small := c.fma(c.polyThen(c.mul(t, t), erfF64), t, t)
 	large := c.sub(c.num(1), c.erfcPositive(t))
 	return c.copySign(c.pick(c.less(t, c.num(0.84375)), small, large), x)
+}
+
+// erfInv is x*P(w) with w = -log(1-x^2) and polynomials P of w or of its root; in float64, below 1/2, it is an odd polynomial whose
+// first coefficient, sqrt(pi)/2, is in two parts.
+func erfInv[V any](c calc[V], x V) V {
+	square := c.mul(x, x)
+	lost := c.fma(x, x, c.neg(square))
+	w := c.neg(c.log1p(c.neg(square), c.neg(lost), c.num(0)))
+	root := c.sqrt(w)
+	var p V
+	if c.float == F32 {
+		central := c.polyThen(c.sub(w, c.num(2.5)), erfInvCentralF32)
+		p = c.pick(c.less(w, c.num(5)), central, c.polyThen(c.sub(root, c.num(3)), erfInvTailF32))
+	} else {
+		central := c.polyThen(c.sub(w, c.num(3.25)), erfInvCentralF64)
+		middle := c.polyThen(c.sub(root, c.num(3.25)), erfInvMiddleF64)
+		tail := c.polyThen(c.sub(root, c.num(5)), erfInvTailF64)
+		p = c.pick(c.less(w, c.num(6.25)), central, c.pick(c.less(w, c.num(16)), middle, tail))
+	}
+	t := c.abs(x)
+	one := c.num(1)
+	r := c.mul(p, x)
+	if c.float == F64 {
+		small := c.fma(square, c.polyThen(square, erfInvSmallF64), c.num(-0x1.618f13eb7ca89p-55))
+		r = c.pick(c.less(t, c.num(0.5)), c.fma(small, x, c.mul(x, c.num(0x1.c5bf891b4ef6bp-1))), r)
+	}
+	r = c.pick(c.less(t, one), r, c.copySign(c.inf(), x))
+	return c.pick(c.atMost(t, one), r, c.nan())
 }

@@ -182,3 +182,29 @@ func (c calc[V]) multiply192(x V, words []V) (high, low V) {
 	high = m.Add(I64, m.Add(I64, m.Mul(I64, x, words[0]), h1), carry)
 	return high, low
 }
+
+// tanKernel is tan(hi + lo) for |hi| <= pi/4.
+func (c calc[V]) tanKernel(hi, lo V) V {
+	z := c.mul(hi, hi)
+	p := c.mul(c.poly(z, tanF32, tanF64), z)
+	return c.add(hi, c.fma(p, hi, c.fma(z, lo, lo)))
+}
+
+// tan is tan(r) in even quadrants and -1/tan(r) in odd ones.
+func tan[V any](c calc[V], x V) V {
+	m := c.m
+	q, hi, lo := reduceTrig(c, x)
+	t := c.tanKernel(hi, lo)
+	odd := m.Compare(I32, NE, m.And(I32, q, m.Int(I32, 1)), m.Int(I32, 0))
+	r := c.pick(odd, c.neg(c.reciprocal(t)), t)
+	r = c.pick(c.isNegative(x), c.neg(r), r)
+	return c.pick(c.less(c.abs(x), c.inf()), r, c.nan())
+}
+
+// timesPi is pi*x in two parts.
+func (c calc[V]) timesPi(x V) (hi, lo V) {
+	halfHi, halfLo := c.halfPi()
+	twice := c.add(x, x)
+	hi = c.mul(twice, halfHi)
+	return hi, c.fma(twice, halfLo, c.fma(twice, halfHi, c.neg(hi)))
+}
