@@ -555,3 +555,18 @@ func satMul(a, b int64) int64 {
 	}
 	return int64(lo)
 }
+
+// Dim is the factor as an expression.
+func (f Factor) Dim() Dim {
+	switch f.Op {
+	case "":
+		return Sym(f.Symbol)
+	case "floordiv":
+		return f.A.FloorDiv(f.B)
+	case "mod":
+		return f.A.Mod(f.B)
+	case "min":
+		return f.A.Min(f.B)
+	}
+	return f.A.Max(f.B)
+}

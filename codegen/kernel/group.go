@@ -1,0 +1,200 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"weft/ir"
+	"weft/ir/diag"
+)
+
+// group is a kernel group while its kernel is built.
+type group struct {
+	ev       *evaluator
+	region   *ir.Block
+	schedule ir.Schedule
+	anchor   *ir.Op // of a contract group
+	outputs  []*Buffer
+}
+
+// Build makes the kernel of a kernel operation. Its parameters are a pointer for each operand
+// of the operation, a pointer for each result, then the sizes in Kernel.Sizes.
+func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
+	attrs := op.Attrs.(*ir.KernelAttrs)
+	err = ir.Try(func() {
+		region := op.Regions[0]
+		b := NewBuilder(p, attrs.Schedule.Threads, indexType(p, e, region))
+		g := &group{ev: newEvaluator(p, e, region, b), region: region, schedule: attrs.Schedule}
+		for _, v := range region.Results {
+			t := e.Type(v)
+			if !Holdable(t.DType) {
+				ir.Fail(diag.Errorf("W4004", op.Loc, "no kernel produces element type %s", t.DType).
+					Suggest("convert to a supported type in the model, or run it with --device reference"))
+			}
+			g.outputs = append(g.outputs, b.Global(t.DType, true, g.ev.nonZero(t.Shape)))
+		}
+		switch attrs.Group {
+		case ir.MapGroup:
+			g.buildMap()
+		case ir.RowsGroup:
+			g.buildRows()
+		case ir.ContractGroup:
+			g.anchor = Anchor(region)
+			if g.anchor == nil {
+				panic("BUG: contract group without contraction")
+			}
+			g.buildContract()
+		default:
+			panic(fmt.Sprintf("BUG: kernel group %s", attrs.Group))
+		}
+		b.Kernel.Index = b.Index
+		k = b.Kernel
+	})
+	return k, err
+}
+
+// Anchor finds the contraction of a contract group.
+func Anchor(region *ir.Block) *ir.Op {
+	for _, op := range region.Ops {
+		if op.Kind == ir.OpDotGeneral || op.Kind == ir.OpConvolution {
+			return op
+		}
+	}
+	return nil
+}
+
+// indexType is I32 where every tensor of the region has surely fewer than 2^31 elements, with
+// room for the overshoot of the last block; else I64.
+func indexType(p *ir.Program, e *ir.Entry, region *ir.Block) ir.DType {
+	small := func(v ir.Value) bool {
+		return e.Type(v).Numel().Bounds(p.Range).Max < math.MaxInt32-1<<20
+	}
+	for _, v := range region.Params {
+		if !small(v) {
+			return ir.I64
+		}
+	}
+	for _, op := range region.Ops {
+		if !slices.ContainsFunc(op.Results, func(v ir.Value) bool { return !small(v) }) {
+			continue
+		}
+		return ir.I64
+	}
+	return ir.I32
+}
+
+// guardedScope runs f in a guarded block; what it evaluates is forgotten after.
+func (g *group) guardedScope(cond *Expr, f func()) {
+	ev := g.ev
+	ev.b.If(cond, func() {
+		ev.memo = append(ev.memo, map[string][]*Expr{})
+		f()
+		ev.memo = ev.memo[:len(ev.memo)-1]
+	})
+}
+
+// storeLanes stores values of an output at points: as vectors where they are consecutive and
+// aligned.
+func (g *group) storeLanes(output int, points []*Point, values []*Expr) {
+	ev := g.ev
+	buf := g.outputs[output]
+	index := make([]*Expr, len(points))
+	for i, p := range points {
+		index[i] = ev.linearIndex(p)
+	}
+	for w := min(len(index), 16/buf.DType.Size()); w > 1; w /= 2 {
+		if len(index)%w == 0 && ev.consecutive(index, w) {
+			for i := 0; i < len(index); i += w {
+				ev.b.Store(buf, index[i], values[i:i+w]...)
+			}
+			return
+		}
+	}
+	for i := range index {
+		ev.b.Store(buf, index[i], values[i])
+	}
+}
+
+// epilogue follows the operations that depend on the anchor's result, whose values at points
+// are given, to the group's result: elementwise operations at the same points, reshapes and
+// transposes by moving the points.
+func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point, []*Expr) {
+	ev := g.ev
+	type derived struct {
+		points []*Point
+		values []*Expr
+	}
+	known := map[ir.Value]derived{v: {points, values}}
+	for _, op := range g.region.Ops {
+		i := slices.IndexFunc(op.Operands, func(o ir.Value) bool { _, ok := known[o]; return ok })
+		if i < 0 {
+			continue
+		}
+		d := known[op.Operands[i]]
+		switch op.Kind {
+		case ir.OpReshape:
+			known[op.Results[0]] = derived{ev.forward(d.points, ev.shape(op.Results[0]), func(p *Point, to []ir.Dim) []*Expr {
+				return ev.regroup(ev.coordinates(p), p.dims, to)
+			}), d.values}
+		case ir.OpTranspose:
+			permutation := op.Attrs.(*ir.TransposeAttrs).Permutation
+			known[op.Results[0]] = derived{ev.forward(d.points, ev.shape(op.Results[0]), func(p *Point, to []ir.Dim) []*Expr {
+				at := make([]*Expr, len(to))
+				for i, from := range permutation {
+					at[i] = ev.coordinates(p)[from]
+				}
+				return at
+			}), d.values}
+		default:
+			args := make([][]*Expr, len(op.Operands))
+			for i, o := range op.Operands {
+				if k, ok := known[o]; ok {
+					args[i] = k.values
+				} else {
+					args[i] = ev.value(o, d.points)
+				}
+			}
+			out := make([]*Expr, len(d.points))
+			in := make([]*Expr, len(args))
+			for l := range out {
+				for i := range args {
+					in[i] = args[i][l]
+				}
+				out[l] = ev.b.scalar(op, ev.entry, in)
+			}
+			known[op.Results[0]] = derived{d.points, out}
+		}
+	}
+	d := known[g.region.Results[0]]
+	return d.points, d.values
+}
+
+func (ev *evaluator) forward(points []*Point, to []ir.Dim, f func(*Point, []ir.Dim) []*Expr) []*Point {
+	out := make([]*Point, len(points))
+	for i, p := range points {
+		out[i] = ev.at(to, f(p, to))
+	}
+	return out
+}
+
+// buildMap emits the kernel of a map group: a thread computes Vector consecutive elements of
+// each result.
+func (g *group) buildMap() {
+	ev, b := g.ev, g.ev.b
+	dims := ev.shape(g.region.Results[0])
+	vector := int64(max(1, g.schedule.Vector))
+	total := ir.Product(dims)
+	b.Kernel.Grid = [3]ir.Dim{total.CeilDiv(vector * int64(g.schedule.Threads)), ir.Const(1), ir.Const(1)}
+	id := b.Add(b.Mul(b.BlockIndex(0), b.Idx(int64(g.schedule.Threads))), b.ThreadIndex())
+	first := b.Mul(id, b.Idx(vector))
+	b.If(b.Less(first, b.Size(total)), func() {
+		points := make([]*Point, vector)
+		for l := range points {
+			points[l] = ev.atLinear(dims, b.Add(first, b.Idx(int64(l))))
+		}
+		for i, v := range g.region.Results {
+			g.storeLanes(i, points, ev.value(v, points))
+		}
+	})
+}

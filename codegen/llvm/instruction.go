@@ -1,0 +1,261 @@
+package llvm
+
+import (
+	"fmt"
+
+	"github.com/llir/llvm/ir"
+	"github.com/llir/llvm/ir/constant"
+	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/types"
+	"github.com/llir/llvm/ir/value"
+
+	"weft/codegen/kernel"
+	weft "weft/ir"
+)
+
+// arithmetic emits an operation that is one LLVM instruction of two operands.
+var arithmetic = map[kernel.Op]func(b *ir.Block, x, y value.Value) value.Value{
+	kernel.Add:  func(b *ir.Block, x, y value.Value) value.Value { return b.NewAdd(x, y) },
+	kernel.Sub:  func(b *ir.Block, x, y value.Value) value.Value { return b.NewSub(x, y) },
+	kernel.Mul:  func(b *ir.Block, x, y value.Value) value.Value { return b.NewMul(x, y) },
+	kernel.SDiv: func(b *ir.Block, x, y value.Value) value.Value { return b.NewSDiv(x, y) },
+	kernel.UDiv: func(b *ir.Block, x, y value.Value) value.Value { return b.NewUDiv(x, y) },
+	kernel.SRem: func(b *ir.Block, x, y value.Value) value.Value { return b.NewSRem(x, y) },
+	kernel.URem: func(b *ir.Block, x, y value.Value) value.Value { return b.NewURem(x, y) },
+	kernel.And:  func(b *ir.Block, x, y value.Value) value.Value { return b.NewAnd(x, y) },
+	kernel.Or:   func(b *ir.Block, x, y value.Value) value.Value { return b.NewOr(x, y) },
+	kernel.Xor:  func(b *ir.Block, x, y value.Value) value.Value { return b.NewXor(x, y) },
+	kernel.Shl:  func(b *ir.Block, x, y value.Value) value.Value { return b.NewShl(x, y) },
+	kernel.LShr: func(b *ir.Block, x, y value.Value) value.Value { return b.NewLShr(x, y) },
+	kernel.AShr: func(b *ir.Block, x, y value.Value) value.Value { return b.NewAShr(x, y) },
+	kernel.FAdd: func(b *ir.Block, x, y value.Value) value.Value { return b.NewFAdd(x, y) },
+	kernel.FSub: func(b *ir.Block, x, y value.Value) value.Value { return b.NewFSub(x, y) },
+	kernel.FMul: func(b *ir.Block, x, y value.Value) value.Value { return b.NewFMul(x, y) },
+	kernel.FDiv: func(b *ir.Block, x, y value.Value) value.Value { return b.NewFDiv(x, y) },
+}
+
+// intrinsics names the LLVM intrinsic of an operation whose operands and result have one type.
+var intrinsics = map[kernel.Op]string{
+	kernel.SMin: "smin", kernel.SMax: "smax", kernel.UMin: "umin", kernel.UMax: "umax", kernel.Popcnt: "ctpop",
+	kernel.Fma: "fma", kernel.FSqrt: "sqrt", kernel.FAbs: "fabs", kernel.FMin: "minimum", kernel.FMax: "maximum",
+	kernel.FFloor: "floor", kernel.FCeil: "ceil", kernel.FTrunc: "trunc", kernel.FRoundEven: "roundeven",
+}
+
+// casts emits an operation that is one LLVM conversion.
+var casts = map[kernel.Op]func(b *ir.Block, x value.Value, t types.Type) value.Value{
+	kernel.Trunc:   func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewTrunc(x, t) },
+	kernel.SExt:    func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewSExt(x, t) },
+	kernel.ZExt:    func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewZExt(x, t) },
+	kernel.SToF:    func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewSIToFP(x, t) },
+	kernel.UToF:    func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewUIToFP(x, t) },
+	kernel.FToS:    func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewFPToSI(x, t) },
+	kernel.FToU:    func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewFPToUI(x, t) },
+	kernel.Bitcast: func(b *ir.Block, x value.Value, t types.Type) value.Value { return b.NewBitCast(x, t) },
+	kernel.FConvert: func(b *ir.Block, x value.Value, t types.Type) value.Value {
+		if t.Equal(types.Double) {
+			return b.NewFPExt(x, t)
+		}
+		return b.NewFPTrunc(x, t)
+	},
+}
+
+var integerPredicates = map[kernel.Predicate]enum.IPred{
+	kernel.EQ: enum.IPredEQ, kernel.NE: enum.IPredNE, kernel.SLT: enum.IPredSLT, kernel.SLE: enum.IPredSLE,
+	kernel.ULT: enum.IPredULT, kernel.ULE: enum.IPredULE,
+}
+
+var floatPredicates = map[kernel.Predicate]enum.FPred{
+	kernel.FEQ: enum.FPredOEQ, kernel.FNE: enum.FPredUNE, kernel.FLT: enum.FPredOLT, kernel.FLE: enum.FPredOLE,
+}
+
+// instruction emits one expression into the innermost scope.
+func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
+	b := e.top().block
+	if f, ok := arithmetic[x.Op]; ok {
+		return f(b, args[0], args[1])
+	}
+	if f, ok := casts[x.Op]; ok {
+		return f(b, args[0], register(x.Type))
+	}
+	if name, ok := intrinsics[x.Op]; ok {
+		t := register(x.Type)
+		params := make([]types.Type, len(args))
+		for i := range params {
+			params[i] = t
+		}
+		return b.NewCall(e.intrinsic(fmt.Sprintf("llvm.%s.%s", name, suffix(x.Type)), t, params...), args...)
+	}
+	switch x.Op {
+	case kernel.Thread:
+		return e.index(x, e.special("tid.x"))
+	case kernel.Block:
+		return e.index(x, e.special("ctaid."+string("xyz"[x.Imm])))
+	case kernel.FNeg:
+		return b.NewFNeg(args[0])
+	case kernel.Compare:
+		p := kernel.Predicate(x.Imm)
+		if fp, ok := floatPredicates[p]; ok {
+			return b.NewFCmp(fp, args[0], args[1])
+		}
+		return b.NewICmp(integerPredicates[p], args[0], args[1])
+	case kernel.Select:
+		return b.NewSelect(args[0], args[1], args[2])
+	case kernel.Load:
+		return e.load(x, args[0])
+	case kernel.Lane:
+		return e.fromMemory(x.Args[0].Buffer.DType, b.NewExtractElement(args[0], constant.NewInt(types.I32, x.Imm)))
+	case kernel.Shuffle:
+		return e.shuffle(x, args[0])
+	case kernel.RoundHalf:
+		return e.round(weft.DType(x.Imm), args[0])
+	}
+	panic(fmt.Sprintf("BUG: no LLVM for operation %d", x.Op))
+}
+
+func suffix(t weft.DType) string {
+	if t.IsFloat() {
+		return fmt.Sprintf("f%d", t.Bits())
+	}
+	return fmt.Sprintf("i%d", t.Bits())
+}
+
+func (e *emitter) special(register string) value.Value {
+	return e.top().block.NewCall(e.intrinsic("llvm.nvvm.read.ptx.sreg."+register, types.I32))
+}
+
+// index widens a 32-bit special register to the index type.
+func (e *emitter) index(x *kernel.Expr, v value.Value) value.Value {
+	if x.Type == weft.I32 {
+		return v
+	}
+	return e.top().block.NewZExt(v, types.I64)
+}
+
+func (e *emitter) pointer(buf *kernel.Buffer, index value.Value, lanes int) value.Value {
+	b := e.top().block
+	base, ok := e.shared[buf]
+	space := sharedSpace
+	if !ok {
+		space = globalSpace
+		for i, p := range e.kernel.Buffers {
+			if p == buf {
+				base = e.params[i]
+			}
+		}
+	}
+	var p value.Value = b.NewGetElementPtr(memory(buf.DType), base, index)
+	if lanes > 1 {
+		t := types.NewPointer(types.NewVector(uint64(lanes), memory(buf.DType)))
+		t.AddrSpace = space
+		p = b.NewBitCast(p, t)
+	}
+	return p
+}
+
+func (e *emitter) load(x *kernel.Expr, index value.Value) value.Value {
+	b := e.top().block
+	lanes := int(x.Imm)
+	element := memory(x.Buffer.DType)
+	p := e.pointer(x.Buffer, index, lanes)
+	t := element
+	if lanes > 1 {
+		t = types.NewVector(uint64(lanes), element)
+	}
+	load := b.NewLoad(t, p)
+	load.Align = ir.Align(lanes * x.Buffer.DType.Size())
+	if lanes > 1 {
+		return load
+	}
+	return e.fromMemory(x.Buffer.DType, load)
+}
+
+// fromMemory turns an element as stored into a value as held.
+func (e *emitter) fromMemory(t weft.DType, v value.Value) value.Value {
+	b := e.top().block
+	switch t {
+	case weft.Bool:
+		return b.NewICmp(enum.IPredNE, v, constant.NewInt(types.I8, 0))
+	case weft.F16:
+		return b.NewFPExt(v, types.Float)
+	case weft.BF16:
+		return b.NewBitCast(b.NewShl(b.NewZExt(v, types.I32), constant.NewInt(types.I32, 16)), types.Float)
+	}
+	return v
+}
+
+// toMemory turns a value as held into an element as stored; half values are exact already.
+func (e *emitter) toMemory(t weft.DType, v value.Value) value.Value {
+	b := e.top().block
+	switch t {
+	case weft.Bool:
+		return b.NewZExt(v, types.I8)
+	case weft.F16:
+		return b.NewFPTrunc(v, types.Half)
+	case weft.BF16:
+		return b.NewTrunc(b.NewLShr(b.NewBitCast(v, types.I32), constant.NewInt(types.I32, 16)), types.I16)
+	}
+	return v
+}
+
+func (e *emitter) store(s *kernel.Store) {
+	index := e.value(s.Index)
+	lanes := len(s.Values)
+	values := make([]value.Value, lanes)
+	for i, x := range s.Values {
+		values[i] = e.value(x)
+	}
+	for i := range values {
+		values[i] = e.toMemory(s.Buffer.DType, values[i])
+	}
+	b := e.top().block
+	v := values[0]
+	if lanes > 1 {
+		v = constant.NewUndef(types.NewVector(uint64(lanes), memory(s.Buffer.DType)))
+		for i := range values {
+			v = b.NewInsertElement(v, values[i], constant.NewInt(types.I32, int64(i)))
+		}
+	}
+	st := b.NewStore(v, e.pointer(s.Buffer, index, lanes))
+	st.Align = ir.Align(lanes * s.Buffer.DType.Size())
+}
+
+// shuffle moves 32 bits at a time.
+func (e *emitter) shuffle(x *kernel.Expr, v value.Value) value.Value {
+	b := e.top().block
+	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
+	f := e.intrinsic("llvm.nvvm.shfl.sync.bfly.i32", types.I32, types.I32, types.I32, types.I32, types.I32)
+	word := func(w value.Value) value.Value { return b.NewCall(f, i32(-1), w, i32(x.Imm), i32(31)) }
+	switch x.Type {
+	case weft.F32:
+		return b.NewBitCast(word(b.NewBitCast(v, types.I32)), types.Float)
+	case weft.I32:
+		return word(v)
+	case weft.F64, weft.I64:
+		bits := v
+		if x.Type == weft.F64 {
+			bits = b.NewBitCast(v, types.I64)
+		}
+		low := b.NewZExt(word(b.NewTrunc(bits, types.I32)), types.I64)
+		high := b.NewZExt(word(b.NewTrunc(b.NewLShr(bits, constant.NewInt(types.I64, 32)), types.I32)), types.I64)
+		joined := value.Value(b.NewOr(low, b.NewShl(high, constant.NewInt(types.I64, 32))))
+		if x.Type == weft.F64 {
+			joined = b.NewBitCast(joined, types.Double)
+		}
+		return joined
+	}
+	return b.NewTrunc(word(b.NewZExt(v, types.I32)), register(x.Type))
+}
+
+// round rounds a float to nearest even at the precision of a half type.
+func (e *emitter) round(half weft.DType, v value.Value) value.Value {
+	b := e.top().block
+	if half == weft.F16 {
+		return b.NewFPExt(b.NewFPTrunc(v, types.Half), types.Float)
+	}
+	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
+	bits := b.NewBitCast(v, types.I32)
+	odd := b.NewAnd(b.NewLShr(bits, i32(16)), i32(1))
+	rounded := b.NewAnd(b.NewAdd(b.NewAdd(bits, i32(0x7fff)), odd), i32(-0x10000))
+	nan := b.NewFCmp(enum.FPredUNO, v, v)
+	return b.NewBitCast(b.NewSelect(nan, i32(0x7fc00000), rounded), types.Float)
+}

@@ -1,0 +1,107 @@
+// Package plan holds the launch plan: what the runtime steps through. A plan is data for one
+// target and one entry: a table of buffers and a list of steps over them. Every size is an
+// expression over the entry's symbolic dims, evaluated when a run binds them, so one plan
+// serves every size.
+package plan
+
+import "weft/ir"
+
+// Version is the schema of plans. Readers refuse another major version.
+const Version = "1.0"
+
+// Plan is the launch plan of one entry for one target.
+type Plan struct {
+	Version string   `json:"version"`
+	Target  string   `json:"target"`
+	Entry   string   `json:"entry"`
+	Dims    []Dim    `json:"dims,omitempty"`
+	Inputs  []Tensor `json:"inputs"`  // as the entry's inputs, states included
+	Outputs []Tensor `json:"outputs"` // as the entry's outputs, states included
+	Buffers []Buffer `json:"buffers"`
+	Steps   []Step   `json:"steps"`
+}
+
+// Dim is a symbolic dim and what is known of it (see ir.Symbol).
+type Dim struct {
+	Name     string `json:"name"`
+	Min      int64  `json:"min"`
+	Max      int64  `json:"max,omitempty"` // 0: unbounded
+	Multiple int64  `json:"multiple,omitempty"`
+}
+
+// Tensor is an input or output of the entry.
+type Tensor struct {
+	Name  string   `json:"name"`
+	State string   `json:"state,omitempty"` // the state that it reads, or that takes its value
+	DType string   `json:"dtype"`           // as in program text: "f32"
+	Shape []ir.Dim `json:"shape"`
+}
+
+// BufferKind says where a buffer's memory comes from.
+type BufferKind string
+
+const (
+	Arena  BufferKind = "arena"  // the run's scratch memory
+	Input  BufferKind = "input"  // what the caller gave, or the state's memory
+	Output BufferKind = "output" // memory that the caller receives
+)
+
+// Buffer is a range of memory. The offset of an arena buffer is the largest end, rounded up to
+// Alignment, of the buffers in After: earlier buffers that it must not overlap. Disjointness
+// therefore holds at every size.
+type Buffer struct {
+	Kind  BufferKind `json:"kind"`
+	Index int        `json:"index,omitempty"` // of the input or output
+	Size  ir.Dim     `json:"size"`            // bytes
+	After []int      `json:"after,omitempty"`
+	Name  string     `json:"name,omitempty"` // what it holds, for people
+}
+
+// Alignment of buffers in bytes.
+const Alignment = 256
+
+// Step is one thing to do; exactly one field is set.
+type Step struct {
+	Launch *Launch `json:"launch,omitempty"`
+	Copy   *Copy   `json:"copy,omitempty"`
+	Fill   *Fill   `json:"fill,omitempty"`
+}
+
+// Launch runs a kernel.
+type Launch struct {
+	Kernel string    `json:"kernel"`
+	Grid   [3]ir.Dim `json:"grid"`             // blocks; a launch with an empty grid is left out
+	Block  int       `json:"block"`            // threads
+	Shared int       `json:"shared,omitempty"` // bytes of dynamic shared memory
+	Args   []Arg     `json:"args"`             // in the order of the kernel's parameters
+	Label  string    `json:"label,omitempty"`  // what it computes and where in the model
+}
+
+// Access says what a launch does to a buffer.
+type Access string
+
+const (
+	Read      Access = "r"
+	Write     Access = "w"  // all of it is written, nothing read
+	ReadWrite Access = "rw" // in place
+)
+
+// Arg is a kernel argument: a buffer, or a size passed as an integer.
+type Arg struct {
+	Buffer int    `json:"buffer"` // -1: Value is passed
+	Access Access `json:"access,omitempty"`
+	Value  ir.Dim `json:"value,omitzero"`
+	Bits   int    `json:"bits,omitempty"` // 32 or 64, of Value
+}
+
+// Copy copies the whole of one buffer to another of the same size.
+type Copy struct {
+	From int `json:"from"`
+	To   int `json:"to"`
+}
+
+// Fill writes a pattern of 1, 2, 4 or 8 bytes (hex) to a whole buffer.
+type Fill struct {
+	Buffer  int    `json:"buffer"`
+	Pattern string `json:"pattern"`
+}

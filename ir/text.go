@@ -1,0 +1,39 @@
+package ir
+
+import "strings"
+
+// AttrsText prints attributes as program text; equal attributes print alike.
+func AttrsText(a Attrs) string {
+	if a == nil {
+		return ""
+	}
+	var pr printer
+	pr.attrs(a)
+	return pr.b.String()
+}
+
+// ParseDim reads an expression as Dim.String prints it.
+func ParseDim(text string) (Dim, error) {
+	ps := &parser{lexer: lexer{file: "dim", text: text}, p: &Program{}}
+	var d Dim
+	err := Try(func() {
+		ps.next()
+		d = ps.dim(0)
+		if ps.tok.kind != tokEnd {
+			ps.expect("the end of the expression")
+		}
+	})
+	return d, err
+}
+
+// MarshalText prints the expression, so that Dims are strings in JSON.
+func (d Dim) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads an expression.
+func (d *Dim) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDim(strings.TrimSpace(string(text)))
+	return err
+}
+
+// IsZero tells whether d is the constant 0, which JSON may leave out.
+func (d Dim) IsZero() bool { return d.Is(0) }
