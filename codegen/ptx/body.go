@@ -148,15 +148,14 @@ type labelUse struct {
 
 type body struct {
 	*parser
-	f       *Function
-	scope   *scope
-	depth   int
-	labels  []string // pending, in front of the next instruction
-	special map[string]bool
+	f      *Function
+	scope  *scope
+	depth  int
+	labels []string // pending, in front of the next instruction
 }
 
 func newBody(p *parser, f *Function) *body {
-	b := &body{parser: p, f: f, special: map[string]bool{}}
+	b := &body{parser: p, f: f}
 	return b
 }
 
@@ -390,7 +389,12 @@ func (b *body) instruction() error {
 	}
 	in.Text = strings.Join(strings.Fields(b.text[first.start:end.start]), " ")
 	for i, operand := range in.Operands {
-		if operand.Kind == OperandLabel {
+		if operand.Kind != OperandLabel {
+			continue
+		}
+		if in.Opcode == "call" {
+			in.Operands[i].Kind = OperandSymbol // a function, perhaps declared later
+		} else {
 			b.scope.uses = append(b.scope.uses, labelUse{in, i})
 		}
 	}
