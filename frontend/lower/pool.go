@@ -70,11 +70,16 @@ func MaxPool(b *ir.Builder, x ir.Value, p Pool) ir.Value {
 	return b.ReduceWindow(x, p.attrs(b.Rank(x), ir.Max, false))
 }
 
+// SumPool adds the elements of each window.
+func SumPool(b *ir.Builder, x ir.Value, p Pool) ir.Value {
+	return b.ReduceWindow(x, p.attrs(b.Rank(x), ir.Sum, false))
+}
+
 // AvgPool averages each window. Padding counts as zeros where countPadding; a divisor other
 // than 0 replaces the number of elements.
 func AvgPool(b *ir.Builder, x ir.Value, p Pool, countPadding bool, divisor int64) ir.Value {
 	return unary(b, x, func(x ir.Value) ir.Value {
-		sum := b.ReduceWindow(x, p.attrs(b.Rank(x), ir.Sum, false))
+		sum := SumPool(b, x, p)
 		if divisor != 0 {
 			return b.Binary(ir.OpDivide, sum, b.FullLike(sum, float64(divisor)))
 		}

@@ -1,0 +1,94 @@
+package onnx
+
+import (
+	"weft/frontend/lower"
+	"weft/ir"
+)
+
+// version is a row of the table: how an operator is lowered from a version of its opset on.
+type version struct {
+	since int64
+	lower func(*node)
+}
+
+// one is an operator that all versions lower alike.
+func one(f func(*node)) []version { return []version{{1, f}} }
+
+// operators is the table by operator; those of other domains than the default are DOMAIN.NAME.
+func operators() map[string][]version {
+	table := map[string][]version{}
+	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks()} {
+		for name, rows := range part {
+			table[name] = rows
+		}
+	}
+	return table
+}
+
+func elementwise() map[string][]version {
+	return map[string][]version{
+		"Abs": one(unary(ir.OpAbs)), "Neg": one(unary(ir.OpNegate)), "Sign": one(unary(ir.OpSign)), "Floor": one(unary(ir.OpFloor)),
+		"Ceil": one(unary(ir.OpCeil)), "Round": one(unary(ir.OpRoundNearestEven)), "Sqrt": one(unary(ir.OpSqrt)),
+		"Exp": one(unary(ir.OpExponential)), "Log": one(unary(ir.OpLog)), "Sin": one(unary(ir.OpSine)), "Cos": one(unary(ir.OpCosine)),
+		"Tan": one(unary(ir.OpTan)), "Asin": one(unary(ir.OpAsin)), "Acos": one(unary(ir.OpAcos)), "Atan": one(unary(ir.OpAtan)),
+		"Sinh": one(unary(ir.OpSinh)), "Cosh": one(unary(ir.OpCosh)), "Asinh": one(unary(ir.OpAsinh)), "Acosh": one(unary(ir.OpAcosh)),
+		"Atanh": one(unary(ir.OpAtanh)), "Tanh": one(unary(ir.OpTanh)), "Sigmoid": one(unary(ir.OpLogistic)), "Erf": one(unary(ir.OpErf)),
+		"Not": one(unary(ir.OpNot)), "BitwiseNot": one(unary(ir.OpNot)),
+		"Reciprocal": one(function(reciprocal)), "IsNaN": one(function(lower.IsNaN)), "IsInf": one(isInf),
+		"Add": one(pairwise(ir.OpAdd)), "Sub": one(pairwise(ir.OpSubtract)), "Mul": one(pairwise(ir.OpMultiply)), "Div": one(pairwise(ir.OpDivide)),
+		"And": one(pairwise(ir.OpAnd)), "Or": one(pairwise(ir.OpOr)), "Xor": one(pairwise(ir.OpXor)),
+		"BitwiseAnd": one(pairwise(ir.OpAnd)), "BitwiseOr": one(pairwise(ir.OpOr)), "BitwiseXor": one(pairwise(ir.OpXor)),
+		"BitShift": one(bitShift), "Pow": one(pow), "Mod": one(mod),
+		"Equal": one(compare(ir.EQ)), "Less": one(compare(ir.LT)), "LessOrEqual": one(compare(ir.LE)), "Greater": one(compare(ir.GT)),
+		"GreaterOrEqual": one(compare(ir.GE)),
+		"Sum":            one(variadic(ir.OpAdd)), "Max": one(variadic(ir.OpMaximum)), "Min": one(variadic(ir.OpMinimum)), "Mean": one(mean),
+		"Where": one(where), "Clip": {{1, clipAttributes}, {11, clip}},
+		"Cast": one(cast), "CastLike": one(castLike), "BitCast": one(bitCast),
+		"Relu": one(function(lower.Relu)), "LeakyRelu": one(leakyRelu), "PRelu": one(prelu), "ThresholdedRelu": one(thresholdedRelu),
+		"Elu": one(elu), "Selu": one(selu), "Celu": one(celu), "Gelu": one(gelu), "HardSigmoid": one(hardSigmoid), "HardSwish": one(inFloat32(hardSwish)),
+		"Swish": one(inFloat32(swish)), "Mish": one(function(lower.Mish)), "Softplus": one(softplus), "Softsign": one(function(lower.Softsign)),
+		"Shrink": one(shrink), "SwiGLU": one(swiGLU),
+		"Softmax":    {{1, softmaxFlat(lower.Softmax)}, {13, softmaxLike(lower.Softmax)}},
+		"LogSoftmax": {{1, softmaxFlat(lower.LogSoftmax)}, {13, softmaxLike(lower.LogSoftmax)}},
+		"Hardmax":    {{1, softmaxFlat(hardmax)}, {13, softmaxLike(hardmax)}},
+	}
+}
+
+func shapes() map[string][]version {
+	return map[string][]version{
+		"Constant": one(constant), "ConstantOfShape": one(constantOfShape), "Identity": one(identity), "Shape": one(shapeOf), "Size": one(sizeOf),
+		"Reshape": one(reshape), "Flatten": one(flatten), "Squeeze": one(squeeze), "Unsqueeze": one(unsqueeze), "Transpose": one(transpose),
+		"Concat": one(concat), "Split": one(split), "Slice": one(slice), "Expand": one(expand), "Tile": one(tile), "Pad": one(pad),
+		"Range": one(rangeOf), "EyeLike": one(eyeLike), "Trilu": one(trilu), "DepthToSpace": one(depthToSpace), "SpaceToDepth": one(spaceToDepth),
+		"CenterCropPad": one(centerCropPad),
+	}
+}
+
+func indexing() map[string][]version {
+	return map[string][]version{
+		"Gather": one(gather), "GatherElements": one(gatherElements), "GatherND": one(gatherND), "Scatter": one(scatterElements),
+		"ScatterElements": one(scatterElements), "ScatterND": one(scatterND), "TensorScatter": one(tensorScatter), "OneHot": one(oneHot),
+		"TopK": one(topK), "ArgMax": one(argReduce(ir.Max)), "ArgMin": one(argReduce(ir.Min)), "CumSum": one(cumulative(ir.Sum)),
+		"CumProd": one(cumulative(ir.Mul)), "ReverseSequence": one(reverseSequence), "Compress": one(compress), "NonZero": one(nonZero),
+		"ReduceSum": one(reduction(13, plain(ir.Sum))), "ReduceProd": one(reduction(18, plain(ir.Mul))), "ReduceMax": one(reduction(18, plain(ir.Max))),
+		"ReduceMin": one(reduction(18, plain(ir.Min))), "ReduceMean": one(reduction(18, reduceMean)),
+		"ReduceL1": one(reduction(18, after(absolute, nil))), "ReduceL2": one(reduction(18, after(square, root))),
+		"ReduceSumSquare": one(reduction(18, after(square, nil))), "ReduceLogSum": one(reduction(18, after(nil, logarithm))),
+		"ReduceLogSumExp": one(reduction(18, reduceLogSumExp)),
+		"LpNormalization": one(lpNormalization), "MeanVarianceNormalization": one(meanVarianceNormalization), "LRN": one(lrn),
+	}
+}
+
+func networks() map[string][]version {
+	return map[string][]version{
+		"MatMul": one(matMul), "Gemm": one(gemm), "Conv": one(conv), "ConvTranspose": one(convTranspose),
+		"MaxPool": one(maxPool), "AveragePool": one(averagePool), "LpPool": one(lpPool), "GlobalAveragePool": one(globalAveragePool),
+		"GlobalMaxPool": one(globalMaxPool), "GlobalLpPool": one(globalLpPool), "BatchNormalization": one(batchNormalization),
+		"LayerNormalization": one(layerNormalization), "RMSNormalization": one(rmsNormalization), "InstanceNormalization": one(instanceNormalization),
+		"GroupNormalization": one(groupNormalization), "Dropout": one(dropout),
+	}
+}
+
+func reciprocal(b *ir.Builder, x ir.Value) ir.Value {
+	return b.Binary(ir.OpDivide, b.FullLike(x, 1), x)
+}
