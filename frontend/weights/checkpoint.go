@@ -183,7 +183,7 @@ func parseIndex(data []byte) ([]placement, error) {
 	if err := json.Unmarshal(data, &index); err != nil {
 		return nil, diag.Errorf(diag.BadShards, "", "the index is not valid JSON: %v", err)
 	}
-	h := headerParser{dec: json.NewDecoder(bytes.NewReader(index.WeightMap))}
+	h := headerParser{dec: json.NewDecoder(bytes.NewReader(index.WeightMap)), code: diag.BadShards}
 	var list []placement
 	err := h.object("weight_map", func(name string) error {
 		shard, err := h.text(quote(name))

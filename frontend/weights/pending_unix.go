@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
 package weights
 
@@ -28,6 +28,9 @@ func lockTemp(f *os.File) (ours bool, err error) {
 	}
 	return err == nil && os.SameFile(opened, named), err
 }
+
+// locksFiles tells whether stale temporary files can be recognised.
+const locksFiles = true
 
 func tryLock(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil

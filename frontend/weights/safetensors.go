@@ -76,7 +76,7 @@ func ParseSafetensors(file []byte) (*Safetensors, error) {
 		return nil, diag.Errorf(diag.FileTruncated, "", "the header claims %d bytes, the file has %d", length, len(file)-8)
 	}
 	header, data := file[8:8+length], file[8+length:]
-	h := headerParser{dec: json.NewDecoder(bytes.NewReader(header)), out: &Safetensors{}}
+	h := headerParser{dec: json.NewDecoder(bytes.NewReader(header)), code: diag.BadSafetensors, out: &Safetensors{}}
 	h.dec.UseNumber()
 	if err := h.parse(); err != nil {
 		return nil, err
@@ -93,12 +93,13 @@ func ParseSafetensors(file []byte) (*Safetensors, error) {
 // headerParser reads the JSON header token by token, so that duplicate keys are seen.
 type headerParser struct {
 	dec  *json.Decoder
+	code diag.Code // of syntax errors
 	out  *Safetensors
 	ends []int64 // of each tensor's data, relative to the data section
 }
 
-func badHeader(place, format string, args ...any) error {
-	return diag.Errorf(diag.BadSafetensors, place, format, args...)
+func (h *headerParser) bad(place, format string, args ...any) error {
+	return diag.Errorf(h.code, place, format, args...)
 }
 
 func (h *headerParser) token() (json.Token, error) {
@@ -107,7 +108,7 @@ func (h *headerParser) token() (json.Token, error) {
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}
-		return nil, badHeader("header", "not valid JSON: %v", err)
+		return nil, h.bad("header", "not valid JSON: %v", err)
 	}
 	return t, nil
 }
@@ -119,7 +120,7 @@ func (h *headerParser) object(place string, field func(key string) error) error 
 		return err
 	}
 	if t != json.Delim('{') {
-		return badHeader(place, "an object is expected")
+		return h.bad(place, "an object is expected")
 	}
 	seen := map[string]bool{}
 	for {
@@ -162,7 +163,7 @@ func (h *headerParser) text(place string) (string, error) {
 	}
 	s, ok := t.(string)
 	if !ok {
-		return "", badHeader(place, "a string is expected")
+		return "", h.bad(place, "a string is expected")
 	}
 	return s, nil
 }
@@ -179,7 +180,7 @@ func (h *headerParser) tensor(name string) error {
 		case "data_offsets":
 			offsets, err = h.integers(quote(name))
 		default:
-			err = badHeader(quote(name), "unknown field %s", quote(key))
+			err = h.bad(quote(name), "unknown field %s", quote(key))
 		}
 		return err
 	})
@@ -187,7 +188,7 @@ func (h *headerParser) tensor(name string) error {
 		return err
 	}
 	if typ == "" || shape == nil || len(offsets) != 2 {
-		return badHeader(quote(name), "dtype, shape and two data_offsets are needed")
+		return h.bad(quote(name), "dtype, shape and two data_offsets are needed")
 	}
 	dtype, ok := safetensorsType(typ)
 	if !ok {
@@ -198,10 +199,10 @@ func (h *headerParser) tensor(name string) error {
 		return inPlace(err, quote(name))
 	}
 	if offsets[0] > offsets[1] || offsets[1]-offsets[0] != size {
-		return badHeader(quote(name), "%s%v takes %d bytes, the offsets are %d to %d", typ, shape, size, offsets[0], offsets[1])
+		return h.bad(quote(name), "%s%v takes %d bytes, the offsets are %d to %d", typ, shape, size, offsets[0], offsets[1])
 	}
 	if dtype.Bits() < 8 && !wholeBytes(dtype, shape) {
-		return badHeader(quote(name), "%s%v does not fill whole bytes", typ, shape)
+		return h.bad(quote(name), "%s%v does not fill whole bytes", typ, shape)
 	}
 	h.out.Tensors = append(h.out.Tensors, StoredTensor{Info: Info{Name: name, DType: dtype, Shape: shape}, Offset: offsets[0]})
 	h.ends = append(h.ends, offsets[1])
@@ -222,7 +223,7 @@ func (h *headerParser) integers(place string) ([]int64, error) {
 		return nil, err
 	}
 	if t != json.Delim('[') {
-		return nil, badHeader(place, "a list of integers is expected")
+		return nil, h.bad(place, "a list of integers is expected")
 	}
 	list := []int64{}
 	for {
@@ -235,14 +236,14 @@ func (h *headerParser) integers(place string) ([]int64, error) {
 		}
 		n, ok := t.(json.Number)
 		if !ok {
-			return nil, badHeader(place, "a list of integers is expected")
+			return nil, h.bad(place, "a list of integers is expected")
 		}
 		v, err := n.Int64()
 		if err != nil || v < 0 {
-			return nil, badHeader(place, "%s is no size or offset", quote(n.String()))
+			return nil, h.bad(place, "%s is no size or offset", quote(n.String()))
 		}
 		if len(list) == maxRank {
-			return nil, badHeader(place, "more than %d dims", maxRank)
+			return nil, h.bad(place, "more than %d dims", maxRank)
 		}
 		list = append(list, v)
 	}
@@ -270,9 +271,9 @@ func (h *headerParser) place(data []byte, base int64) error {
 		case end > int64(len(data)):
 			return diag.Errorf(diag.FileTruncated, quote(t.Name), "the data end at %d, the file has %d bytes of them", end, len(data))
 		case t.Offset < covered:
-			return badHeader(quote(t.Name), "the data at %d overlap those of %s", t.Offset, quote(sorted[len(sorted)-1].Name))
+			return h.bad(quote(t.Name), "the data at %d overlap those of %s", t.Offset, quote(sorted[len(sorted)-1].Name))
 		case t.Offset > covered:
-			return badHeader(quote(t.Name), "%d bytes before the data belong to no tensor", t.Offset-covered)
+			return h.bad(quote(t.Name), "%d bytes before the data belong to no tensor", t.Offset-covered)
 		}
 		covered = end
 		t.Data = data[t.Offset:end:end]
@@ -280,7 +281,7 @@ func (h *headerParser) place(data []byte, base int64) error {
 		sorted = append(sorted, t)
 	}
 	if covered != int64(len(data)) {
-		return badHeader("", "%d bytes at the end belong to no tensor", int64(len(data))-covered)
+		return h.bad("", "%d bytes at the end belong to no tensor", int64(len(data))-covered)
 	}
 	h.out.Tensors = sorted
 	return nil

@@ -412,8 +412,8 @@ func TestCheckpoints(t *testing.T) {
 		{`{"weight_map":{"y":"../b.safetensors"}}`, diag.BadShards},
 		{`{"weight_map":{"y":"/b.safetensors"}}`, diag.BadShards},
 		{`{"weight_map":{"y":"b.safetensors","y":"b.safetensors"}}`, diag.FileDuplicate},
-		{`{"weight_map":{"y":3}}`, diag.BadSafetensors},
-		{`{"weight_map":[]}`, diag.BadSafetensors},
+		{`{"weight_map":{"y":3}}`, diag.BadShards},
+		{`{"weight_map":[]}`, diag.BadShards},
 		{`{`, diag.BadShards},
 		{``, diag.FileTruncated},
 	}

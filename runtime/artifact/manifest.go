@@ -207,10 +207,17 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	if err := json.Unmarshal(data, m); err != nil {
 		return nil, badManifest("", "not valid: %v", err)
 	}
+	var config map[string]json.RawMessage
+	if err := json.Unmarshal(m.Config, &config); err != nil || config == nil {
+		return nil, badManifest("config", "the configuration is no JSON object")
+	}
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	return m, m.checkMembers()
+	if err := m.checkMembers(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func badManifest(place, format string, args ...any) error {

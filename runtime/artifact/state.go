@@ -84,7 +84,7 @@ func (a *Artifact) own(s *State) (weights.Entry, bool, error) {
 // WeightsWith is Weights with values from given, which may be nil: given has the states that
 // the artifact refers to, and its values replace embedded and random ones of the same name. A
 // state that only given could have and does not, or has with another type, is an error; all
-// of them are listed. Closing the result closes given.
+// of them are listed. Closing the result closes given; after an error given is still open.
 func (a *Artifact) WeightsWith(given weights.Source) (weights.Source, error) {
 	var entries []weights.Entry
 	var faults diag.List
