@@ -1,0 +1,112 @@
+package ptx
+
+import "slices"
+
+// Intrinsic is an instruction that emitters write as inline assembly, because LLVM has no
+// operation for it or would not promise the exact one.
+type Intrinsic struct {
+	Name        string // the instruction, as PTX spells it
+	Text        string // LLVM's assembly template: $0 is the result, or the first of several
+	Constraints string // LLVM's constraint string: r i32, l i64, f float, d double, h i16
+	Convergent  bool   // depends on which threads run it together: must not move under other control
+	SideEffects bool   // must stay even if its result is unused
+	Target      int    // oldest compute capability, 80 for sm_80
+	Version     int    // oldest PTX version, 70 for 7.0
+	Doc         string
+	Meaning     string // what the emulator computes; lane is this thread's place in its warp
+}
+
+// Catalogue lists all intrinsics, sorted by name. The emulator runs every one: its tests
+// assemble each row into a kernel.
+func Catalogue() []Intrinsic { return slices.Clone(catalogue) }
+
+// Lookup finds an intrinsic by name.
+func Lookup(name string) (Intrinsic, bool) {
+	i, ok := slices.BinarySearchFunc(catalogue, name, func(row Intrinsic, name string) int {
+		switch {
+		case row.Name < name:
+			return -1
+		case row.Name > name:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return Intrinsic{}, false
+	}
+	return catalogue[i], true
+}
+
+const (
+	shuffleDoc    = "Exchanges 32-bit values between lanes. Operands: value, lane operand, clamp (0x1f; 0 for up), member mask."
+	nearestDoc    = "Rounded once to nearest even; subnormals kept."
+	nearestPlain  = "IEEE result, NaN is 0x7fffffff"
+	nearestDouble = "IEEE result"
+)
+
+// catalogue is sorted by name.
+var catalogue = []Intrinsic{
+	{"activemask.b32", "activemask.b32 $0;", "=r", true, true, 80, 70,
+		"The mask of lanes that run this together; a hint only, since the hardware may split warps.", "mask of active lanes"},
+	{"bar.sync", "bar.sync $0;", "r,~{memory}", true, true, 80, 70,
+		"All threads of the block meet at barrier $0 (0 to 15), and see each other's memory.", "barrier of all threads"},
+	{"bar.sync.count", "bar.sync $0, $1;", "r,r,~{memory}", true, true, 80, 70,
+		"$1 threads, a multiple of 32, meet at barrier $0.", "barrier of $1 threads"},
+	{"barrier.sync", "barrier.sync $0;", "r,~{memory}", true, true, 80, 70,
+		"Like bar.sync; the emulator asks for whole warps here too.", "barrier of all threads"},
+	{"cvt.f32.bf16", "cvt.f32.bf16 $0, $1;", "=f,h", false, false, 90, 78, "Widens bfloat16.", "exact"},
+	{"cvt.f32.f16", "cvt.f32.f16 $0, $1;", "=f,h", false, false, 80, 70, "Widens float16.", "exact"},
+	{"cvt.rn.bf16.f32", "cvt.rn.bf16.f32 $0, $1;", "=h,f", false, false, 80, 70, "Rounds to bfloat16.", "to nearest even, NaN is 0x7fff"},
+	{"cvt.rn.bf16x2.f32", "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f", false, false, 80, 70,
+		"Rounds two values to bfloat16: $1 goes to the high half, $2 to the low one.", "to nearest even, NaN is 0x7fff"},
+	{"cvt.rn.f16.f32", "cvt.rn.f16.f32 $0, $1;", "=h,f", false, false, 80, 70, "Rounds to float16.", "to nearest even, NaN is 0x7fff"},
+	{"cvt.rn.f16x2.f32", "cvt.rn.f16x2.f32 $0, $1, $2;", "=r,f,f", false, false, 80, 70,
+		"Rounds two values to float16: $1 goes to the high half, $2 to the low one.", "to nearest even, NaN is 0x7fff"},
+	{"cvt.rn.f32.s32", "cvt.rn.f32.s32 $0, $1;", "=f,r", false, false, 80, 70, "Integer to float.", "to nearest even"},
+	{"cvt.rna.tf32.f32", "cvt.rna.tf32.f32 $0, $1;", "=r,f", false, false, 80, 70,
+		"Rounds to the tensor cores' tf32, ties away from zero.", "10 fraction bits kept"},
+	{"cvt.rni.f32.f32", "cvt.rni.f32.f32 $0, $1;", "=f,f", false, false, 80, 70, "Rounds to an integral value, ties to even.", "exact"},
+	{"cvt.rzi.s32.f32", "cvt.rzi.s32.f32 $0, $1;", "=r,f", false, false, 80, 70,
+		"Truncates, clamping to the range of i32.", "NaN becomes 0"},
+	{"cvt.rzi.s64.f32", "cvt.rzi.s64.f32 $0, $1;", "=l,f", false, false, 80, 70,
+		"Truncates, clamping to the range of i64.", "NaN becomes 1<<63"},
+	{"div.rn.f32", "div.rn.f32 $0, $1, $2;", "=f,f,f", false, false, 80, 70, nearestDoc, nearestPlain},
+	{"div.rn.f64", "div.rn.f64 $0, $1, $2;", "=d,d,d", false, false, 80, 70, nearestDoc, nearestDouble},
+	{"ex2.approx.ftz.f32", "ex2.approx.ftz.f32 $0, $1;", "=f,f", false, false, 80, 70,
+		"2 to the power $1, about 2 ulp; subnormals are zero. Only where approximations are allowed.", "stand-in: correctly rounded from float64"},
+	{"fma.rn.f32", "fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", false, false, 80, 70, nearestDoc, nearestPlain},
+	{"fma.rn.f64", "fma.rn.f64 $0, $1, $2, $3;", "=d,d,d,d", false, false, 80, 70, nearestDoc, nearestDouble},
+	{"ld.global.nc.v2.f32", "ld.global.nc.v2.f32 {$0, $1}, [$2];", "=f,=f,l", false, false, 80, 70,
+		"8 bytes of memory that no thread of the launch writes; aligned to 8.", "checked load"},
+	{"ld.global.nc.v2.u32", "ld.global.nc.v2.u32 {$0, $1}, [$2];", "=r,=r,l", false, false, 80, 70,
+		"8 bytes of memory that no thread of the launch writes; aligned to 8.", "checked load"},
+	{"ld.global.nc.v4.f32", "ld.global.nc.v4.f32 {$0, $1, $2, $3}, [$4];", "=f,=f,=f,=f,l", false, false, 80, 70,
+		"16 bytes of memory that no thread of the launch writes; aligned to 16.", "checked load"},
+	{"ld.global.nc.v4.u32", "ld.global.nc.v4.u32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l", false, false, 80, 70,
+		"16 bytes of memory that no thread of the launch writes; aligned to 16.", "checked load"},
+	{"prefetch.global.L2", "prefetch.global.L2 [$0];", "l", false, true, 80, 70, "Brings a line into the L2 cache.", "nothing"},
+	{"rcp.rn.f32", "rcp.rn.f32 $0, $1;", "=f,f", false, false, 80, 70, nearestDoc, nearestPlain},
+	{"rcp.rn.f64", "rcp.rn.f64 $0, $1;", "=d,d", false, false, 80, 70, nearestDoc, nearestDouble},
+	{"redux.sync.add.s32", "redux.sync.add.s32 $0, $1, $2;", "=r,r,r", true, true, 80, 70,
+		"Sum of $1 over the lanes of the member mask $2.", "wrapping sum"},
+	{"shfl.sync.bfly.b32", "shfl.sync.bfly.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane xor $2"},
+	{"shfl.sync.bfly.f32", "shfl.sync.bfly.b32 $0, $1, $2, $3, $4;", "=f,f,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane xor $2"},
+	{"shfl.sync.down.b32", "shfl.sync.down.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane + $2, own value past the end"},
+	{"shfl.sync.down.f32", "shfl.sync.down.b32 $0, $1, $2, $3, $4;", "=f,f,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane + $2, own value past the end"},
+	{"shfl.sync.idx.b32", "shfl.sync.idx.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane $2"},
+	{"shfl.sync.idx.f32", "shfl.sync.idx.b32 $0, $1, $2, $3, $4;", "=f,f,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane $2"},
+	{"shfl.sync.up.b32", "shfl.sync.up.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane - $2, own value before the start"},
+	{"shfl.sync.up.f32", "shfl.sync.up.b32 $0, $1, $2, $3, $4;", "=f,f,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane - $2, own value before the start"},
+	{"sqrt.rn.f32", "sqrt.rn.f32 $0, $1;", "=f,f", false, false, 80, 70, nearestDoc, nearestPlain},
+	{"sqrt.rn.f64", "sqrt.rn.f64 $0, $1;", "=d,d", false, false, 80, 70, nearestDoc, nearestDouble},
+	{"st.global.v2.f32", "st.global.v2.f32 [$0], {$1, $2};", "l,f,f,~{memory}", false, true, 80, 70, "8 bytes, aligned to 8.", "checked store"},
+	{"st.global.v4.f32", "st.global.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}", false, true, 80, 70, "16 bytes, aligned to 16.", "checked store"},
+	{"tanh.approx.f32", "tanh.approx.f32 $0, $1;", "=f,f", false, false, 80, 70,
+		"Hyperbolic tangent, relative error 2^-11. Only where approximations are allowed.", "stand-in: correctly rounded from float64"},
+	{"vote.sync.all.pred", "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.all.pred p, p, $2; selp.b32 $0, 1, 0, p; }", "=r,r,r", true, true, 80, 70,
+		"1 if $1 is not 0 in all lanes of the member mask $2, else 0.", "and over lanes"},
+	{"vote.sync.any.pred", "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.any.pred p, p, $2; selp.b32 $0, 1, 0, p; }", "=r,r,r", true, true, 80, 70,
+		"1 if $1 is not 0 in some lane of the member mask $2, else 0.", "or over lanes"},
+	{"vote.sync.ballot.b32", "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }", "=r,r,r", true, true, 80, 70,
+		"The mask of lanes in the member mask $2 where $1 is not 0.", "mask of lanes"},
+}
