@@ -7,14 +7,45 @@ import "math"
 func erfInv(x float64) float64 { return math.Erfinv(x) }
 
 // lgamma is the logarithm of |gamma(x)|; infinite at zero, at negative integers and at both
-// infinities.
+// infinities. Between 0.5 and 2.5, where it has zeros, it is a Taylor series around 2.
 func lgamma(x float64) float64 {
-	if math.IsInf(x, -1) {
+	switch {
+	case math.IsInf(x, -1):
 		return math.Inf(1)
+	case x >= 0.5 && x < 1.5:
+		return lgammaNear2(x-1) - math.Log1p(x-1)
+	case x >= 1.5 && x < 2.5:
+		return lgammaNear2(x - 2)
 	}
 	v, _ := math.Lgamma(x)
 	return v
 }
+
+// lgammaNear2 is lgamma(2+z) for |z| <= 0.5.
+func lgammaNear2(z float64) float64 {
+	sum := 0.0
+	for i := len(lgammaTaylor) - 1; i >= 0; i-- {
+		sum = float64(sum*z) + lgammaTaylor[i]
+	}
+	return sum * z
+}
+
+// lgammaTaylor has 1 - Euler's constant, then (-1)^k (zeta(k)-1)/k for k = 2, 3, ...
+var lgammaTaylor = [...]float64{
+	0.42278433509846713939, 0.32246703342411321824, -0.067352301053198095133, 0.020580808427784547879,
+	-0.0073855510286739852663, 0.0028905103307415232858, -0.0011927539117032609771, 0.00050966952474304242234,
+	-0.00022315475845357937976, 0.000099457512781808533715, -0.0000449262367381331417, 0.000020507212775670691553,
+	-9.439488275268395904e-6, 4.3748667899074878042e-6, -2.0392157538013662368e-6, 9.5514121304074198329e-7,
+	-4.4924691987645660433e-7, 2.1207184805554665869e-7, -1.0043224823968099609e-7, 4.7698101693639805658e-8,
+	-2.271109460894316491e-8, 1.0838659214896954091e-8, -5.1834750419700466551e-9, 2.4836745438024783172e-9,
+	-1.1921401405860912074e-9, 5.7313672416788620133e-10, -2.7595228851242331452e-10, 1.3304764374244489481e-10,
+	-6.4229645638381000221e-11,
+}
+
+// asin and acos are exact to a few ulp also next to 1, where math's lose digits.
+func asin(x float64) float64 { return math.Atan2(x, math.Sqrt((1-x)*(1+x))) }
+
+func acos(x float64) float64 { return 2 * math.Atan2(math.Sqrt(1-x), math.Sqrt(1+x)) }
 
 // logistic is 1/(1+exp(-x)) without overflow for large negative x.
 func logistic(x float64) float64 {
