@@ -23,9 +23,6 @@ type Info struct {
 	Help   string // what it means and what to do: a paragraph, printed by weft explain
 }
 
-// Bug is the code of every broken invariant of weft itself.
-const Bug Code = "W0900"
-
 // Codes lists all codes in ascending order. Ranges: W00 command line, W09 bugs, W10 files and
 // weights, W11 torch.export archives, W12 ONNX, W20 unsupported operators, W30 program text
 // and verifier, W40 compiling, W50 plan, W60 artifact, W70 running.
@@ -71,12 +68,4 @@ func ExitStatus(err error) Status {
 		}
 	}
 	return status
-}
-
-var commandCodes = []Info{
-	{"W0001", Usage, "wrong command line", "The command's flags or arguments are off. The message names the flag; `weft COMMAND --help` lists them."},
-	{"W0002", Usage, "unknown name", "A name on the command line (target, entry, dim, pass, input) does not exist. The message lists the names that do."},
-	{"W0003", BadInput, "file cannot be read", "The file does not exist or cannot be opened. Check the path and its permissions."},
-	{"W0004", BadInput, "file cannot be written", "The output could not be written; nothing of it was left behind. Check the folder and the free space."},
-	{"W0900", InternalBug, "bug in weft", "An invariant of the compiler does not hold. Please report it with the command and, if you can, the input."},
 }
