@@ -91,6 +91,10 @@ func (im *importer) graph() {
 		if s.values[in.name] != nil {
 			ir.Fail(diag.Errorf(diag.ONNXGraph, in.name, "two inputs have the name %q", in.name).Suggest("export the model again"))
 		}
+		if t := im.opt.Constants[in.name]; t != nil {
+			s.values[in.name] = &value{v: s.b.Constant(t)}
+			continue
+		}
 		s.values[in.name] = &value{v: im.entry.AddInput(in.name, im.inputType(in))}
 	}
 	im.initializers(s, g)
@@ -201,6 +205,9 @@ func (im *importer) contents(st *storedTensor) *ir.Tensor {
 // store makes a literal or a state of a stored tensor. Trained numbers are states: floats
 // with at least one dim, and whatever is large.
 func (im *importer) store(s *scope, st *storedTensor) ir.Value {
+	if v, ok := im.stored[st.proto]; ok && st.proto != nil {
+		return v
+	}
 	t := im.contents(st)
 	weight := t.DType.IsFloat() && len(t.Shape) > 0 && !st.literal
 	if t.DType == ir.String || t.Numel() <= maxLiteral && !weight {
@@ -215,6 +222,9 @@ func (im *importer) store(s *scope, st *storedTensor) ir.Value {
 	order := st.order
 	if st.kind != ir.Parameter || s.parent != nil {
 		order = len(im.model.graph.initializers) + len(im.model.graph.sparse) + len(im.states)
+	}
+	if st.proto != nil {
+		im.stored[st.proto] = v
 	}
 	im.states = append(im.states, stateUse{order, name, t, st.kind, v})
 	if t.Numel() <= 1<<14 {

@@ -22,6 +22,9 @@ import (
 type Options struct {
 	// Entry names the program's entry; empty means "forward".
 	Entry string
+	// Constants fixes inputs of the graph to values: they are no inputs of the program. It
+	// makes shapes that depend on an input (the shape of a Reshape, the k of a TopK) known.
+	Constants map[string]*ir.Tensor
 }
 
 // The versions that are read.
@@ -183,8 +186,9 @@ type importer struct {
 
 	states     []stateUse
 	stateNames map[string]bool
-	symbols    map[string]string // the symbol of each dim_param
-	taken      map[string]bool   // symbols in use
+	stored     map[*tensorProto]ir.Value // tensors that became states
+	symbols    map[string]string         // the symbol of each dim_param
+	taken      map[string]bool           // symbols in use
 
 	same    map[string]ir.Dim // substitutions that earlier rounds found
 	found   []substitution    // that this round found
@@ -216,7 +220,7 @@ type functionKey struct{ domain, name, overload string }
 func newImporter(m *modelProto, external *externalFiles, table map[string][]version, opt Options, same map[string]ir.Dim) *importer {
 	im := &importer{model: m, external: external, table: table, opt: opt, same: same,
 		functions: map[functionKey]*functionProto{}, opsets: map[string]int64{},
-		program: &ir.Program{}, stateNames: map[string]bool{}, symbols: map[string]string{}, taken: map[string]bool{}}
+		program: &ir.Program{}, stateNames: map[string]bool{}, stored: map[*tensorProto]ir.Value{}, symbols: map[string]string{}, taken: map[string]bool{}}
 	im.entry = &ir.Entry{Name: opt.Entry}
 	im.program.Entries = []*ir.Entry{im.entry}
 	im.known = lower.NewKnown(im.program, im.entry)

@@ -490,8 +490,14 @@ func rangeOf(n *node) {
 		size = lower.MaxDim(n.program, distance.CeilDiv(max(step, 1)), ir.Const(0))
 	}
 	shape := []ir.Dim{size}
-	steps := b.Binary(ir.OpMultiply, b.Iota(dtype, shape, 0), b.Broadcast(delta, shape, nil))
-	n.set(b.Binary(ir.OpAdd, b.Broadcast(start, shape, nil), steps))
+	y := b.Iota(dtype, shape, 0)
+	if c, ok := n.known.Floats(delta); !ok || c[0] != 1 {
+		y = b.Binary(ir.OpMultiply, y, b.Broadcast(delta, shape, nil))
+	}
+	if c, ok := n.known.Floats(start); !ok || c[0] != 0 {
+		y = b.Binary(ir.OpAdd, b.Broadcast(start, shape, nil), y)
+	}
+	n.set(y)
 }
 
 func eyeLike(n *node) {

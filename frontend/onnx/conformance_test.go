@@ -1,0 +1,255 @@
+package onnx
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"weft/frontend/lower"
+	"weft/frontend/weights"
+	"weft/ir"
+	"weft/ir/diag"
+	"weft/ir/eval"
+)
+
+// nodeCase is a case of ONNX's backend test suite.
+type nodeCase struct {
+	name            string
+	model           []byte
+	inputs, outputs [][]byte // TensorProto
+	rtol, atol      float64
+}
+
+// readCase reads a folder as onnx.backend.test writes it: model.onnx, data.json with the
+// tolerances, and test_data_set_0 with a file for each input and output.
+func readCase(dir string) (nodeCase, error) {
+	c := nodeCase{name: filepath.Base(dir), rtol: 1e-3, atol: 1e-7}
+	var err error
+	if c.model, err = os.ReadFile(filepath.Join(dir, "model.onnx")); err != nil {
+		return c, err
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "data.json")); err == nil {
+		limits := struct{ Rtol, Atol float64 }{c.rtol, c.atol}
+		if err := json.Unmarshal(text, &limits); err != nil {
+			return c, err
+		}
+		c.rtol, c.atol = limits.Rtol, limits.Atol
+	}
+	for _, part := range []struct {
+		name string
+		to   *[][]byte
+	}{{"input", &c.inputs}, {"output", &c.outputs}} {
+		for i := 0; ; i++ {
+			data, err := os.ReadFile(filepath.Join(dir, "test_data_set_0", fmt.Sprintf("%s_%d.pb", part.name, i)))
+			if errors.Is(err, os.ErrNotExist) {
+				break
+			}
+			if err != nil {
+				return c, err
+			}
+			*part.to = append(*part.to, data)
+		}
+	}
+	return c, nil
+}
+
+func parseTensor(data []byte) (*ir.Tensor, error) {
+	d := &decoder{base: data[:len(data):len(data)]}
+	p, err := d.tensor(d.base)
+	if err != nil {
+		return nil, err
+	}
+	t, diagnostic := (&externalFiles{}).read(p, p.name)
+	if diagnostic != nil {
+		return nil, diagnostic
+	}
+	return t, nil
+}
+
+// outcome classifies what became of a case.
+type outcome string
+
+const (
+	agrees      outcome = "agrees"
+	agreesBound outcome = "agrees with integer inputs bound"
+	unsupported outcome = "unsupported"
+	rejected    outcome = "rejected"
+	failsToRun  outcome = "fails to run"
+	differs     outcome = "differs"
+	unreadable  outcome = "needs sequences or strings"
+)
+
+// run imports the case and evaluates it. Where a shape depends on an input, the integer and
+// small inputs are bound to their values, as `--input-constant` would.
+func (c nodeCase) run() (outcome, error) {
+	inputs, want := make([]*ir.Tensor, len(c.inputs)), make([]*ir.Tensor, len(c.outputs))
+	for _, part := range []struct {
+		from [][]byte
+		to   []*ir.Tensor
+	}{{c.inputs, inputs}, {c.outputs, want}} {
+		for i, data := range part.from {
+			t, err := parseTensor(data)
+			if err != nil || t.DType == ir.String {
+				return unreadable, err
+			}
+			part.to[i] = t
+		}
+	}
+	good := agrees
+	m, err := ImportBytes(c.model, Options{})
+	if err != nil && bindable(err) {
+		good = agreesBound
+		m, err = ImportBytes(c.model, Options{Constants: c.constants(inputs)})
+	}
+	if err != nil {
+		if diag.ExitStatus(err) == diag.Unsupported {
+			return unsupported, err
+		}
+		return rejected, err
+	}
+	defer m.Close()
+	got, err := evaluate(m, c.graphInputs(), inputs)
+	if err != nil {
+		return failsToRun, err
+	}
+	for i := range want {
+		if i >= len(got) {
+			return differs, fmt.Errorf("%d outputs, want %d", len(got), len(want))
+		}
+		if err := compareTensors(got[i], want[i], c.rtol, c.atol); err != nil {
+			return differs, fmt.Errorf("output %d: %w", i, err)
+		}
+	}
+	return good, nil
+}
+
+// bindable tells whether knowing inputs may help.
+func bindable(err error) bool {
+	return slices.ContainsFunc(diag.All(err), func(d *diag.Diagnostic) bool {
+		return d.Code == diag.ONNXDataDependent || d.Code == diag.ONNXForm || d.Code == "W2002"
+	})
+}
+
+func (c nodeCase) graphInputs() []string {
+	m, err := decodeModel(c.model)
+	if err != nil {
+		return nil
+	}
+	stored := map[string]bool{}
+	for _, t := range m.graph.initializers {
+		stored[t.name] = true
+	}
+	var names []string
+	for _, in := range m.graph.inputs {
+		if !stored[in.name] {
+			names = append(names, in.name)
+		}
+	}
+	return names
+}
+
+func (c nodeCase) constants(inputs []*ir.Tensor) map[string]*ir.Tensor {
+	constants := map[string]*ir.Tensor{}
+	for i, name := range c.graphInputs() {
+		if i < len(inputs) && (inputs[i].DType.IsInteger() || inputs[i].DType == ir.Bool || inputs[i].Numel() <= 8) {
+			constants[name] = inputs[i]
+		}
+	}
+	return constants
+}
+
+// evaluate runs the program in the reference evaluator on named values.
+func evaluate(m *lower.Imported, names []string, values []*ir.Tensor) ([]*ir.Tensor, error) {
+	e := m.Program.Entries[0]
+	var inputs []*ir.Tensor
+	for _, in := range e.Inputs {
+		if in.State != "" {
+			continue
+		}
+		i := slices.Index(names, in.Name)
+		if i < 0 || i >= len(values) {
+			return nil, fmt.Errorf("no value for input %q", in.Name)
+		}
+		inputs = append(inputs, values[i])
+	}
+	state := func(name string) (*ir.Tensor, error) { return weights.Load(m.Weights, name) }
+	r, err := eval.Run(m.Program, e.Name, inputs, state)
+	if err != nil {
+		return nil, err
+	}
+	return r.Outputs, nil
+}
+
+func compareTensors(got, want *ir.Tensor, rtol, atol float64) error {
+	if got.DType != want.DType || !slices.Equal(got.Shape, want.Shape) {
+		return fmt.Errorf("got %s, want %s", got.Type(), want.Type())
+	}
+	if got.DType.IsComplex() || got.DType == ir.String {
+		return fmt.Errorf("cannot compare %s", got.DType)
+	}
+	if bits := got.DType.Bits(); got.DType.IsFloat() && bits <= 16 {
+		// One unit in the last place of a narrow type may come from the order of operations.
+		rtol = max(rtol, map[bool]float64{true: 2e-3, false: 8e-3}[got.DType == ir.F16])
+		if bits <= 8 {
+			rtol = 0.13
+		}
+		atol = max(atol, 1e-3)
+	}
+	for i := range got.Numel() {
+		g, w := got.Float(i), want.Float(i)
+		switch {
+		case math.IsNaN(g) && math.IsNaN(w) || g == w:
+		case math.Abs(g-w) <= atol+rtol*math.Abs(w):
+		default:
+			return fmt.Errorf("element %d is %v, want %v", i, g, w)
+		}
+	}
+	return nil
+}
+
+// TestConformance runs the cases of a folder, as onnx.backend.test writes them, and reports
+// how many agree. WEFT_ONNX_NODE names the folder; WEFT_ONNX_CASE selects cases by substring.
+func TestConformance(t *testing.T) {
+	root := os.Getenv("WEFT_ONNX_NODE")
+	if root == "" {
+		t.Skip("WEFT_ONNX_NODE does not name a folder with node cases")
+	}
+	dirs, err := filepath.Glob(filepath.Join(root, "test_*"))
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no cases in %s: %v", root, err)
+	}
+	outcomes := map[outcome]int{}
+	for _, dir := range dirs {
+		if only := os.Getenv("WEFT_ONNX_CASE"); !strings.Contains(filepath.Base(dir), only) {
+			continue
+		}
+		c, err := readCase(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := c.run()
+		outcomes[o]++
+		switch o {
+		case agrees, agreesBound:
+		case differs, failsToRun, rejected:
+			t.Errorf("%s %s: %v", c.name, o, err)
+		default:
+			t.Logf("%s %s: %v", c.name, o, err)
+		}
+	}
+	total := 0
+	for _, n := range outcomes {
+		total += n
+	}
+	for _, o := range slices.SortedFunc(maps.Keys(outcomes), func(a, b outcome) int { return cmp.Compare(a, b) }) {
+		t.Logf("%5d of %d %s", outcomes[o], total, o)
+	}
+}
