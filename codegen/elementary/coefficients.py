@@ -240,14 +240,14 @@ def inverse_erf():
 
 def gamma_functions():
     half = mpf("0.5")
-    fit("lgammaOne", "lgamma(1+t)/t for |t| <= 1/2, relative", 28, -half, half,
-        safe(lambda t: mp.loggamma(1 + t).real / t, -mp.euler), safe(lambda t: abs(t / mp.loggamma(1 + t).real), 1 / mp.euler), 53)
-    fit("lgammaTwo", "lgamma(2+t)/t for |t| <= 1/2, relative", 18, -half, half,
-        safe(lambda t: mp.loggamma(2 + t).real / t, 1 - mp.euler),
-        safe(lambda t: abs(t / mp.loggamma(2 + t).real), 1 / (1 - mp.euler)), 53)
+    fit("lgammaOne", "lgamma(1+u)/(u^2-u) for |u| <= 1/2, relative", 28, -half, half,
+        safe(lambda u: mp.loggamma(1 + u).real / (u * u - u), mp.euler), safe(lambda u: abs((u * u - u) / mp.loggamma(1 + u).real), 1 / mp.euler), 53)
+    fit("lgammaTwo", "lgamma(2+u)/(u^2+u) for |u| <= 1/2, relative", 18, -half, half,
+        safe(lambda u: mp.loggamma(2 + u).real / (u * u + u), 1 - mp.euler),
+        safe(lambda u: abs((u * u + u) / mp.loggamma(2 + u).real), 1 / (1 - mp.euler)), 53)
     root = mp.findroot(mp.digamma, mpf("1.4616321449683623"))
-    fit("digammaRoot", "digamma(x)/(x-x0) in x-1.5 for 1 <= x <= 2, x0 its root, relative", 21, -half, half,
-        lambda u: mp.digamma(u + 1 + half) / (u + 1 + half - root), lambda u: 1 / abs(mp.digamma(u + 1 + half) / (u + 1 + half - root)), 53)
+    ratio = lambda u: mp.digamma(u + 2) / (u + 2 - root)
+    fit("digammaRoot", "digamma(x)/(x-x0) in x-2 for 1 <= x <= 3, x0 its root, relative", 29, -1, 1, ratio, lambda u: 1 / ratio(u), 53)
     high = rounded(root, 53)
     print("// digammaRootHi + digammaRootLo is the positive root of digamma.")
     print(f"const (\n\tdigammaRootHi = {trimmed(high)}\n\tdigammaRootLo = {trimmed(rounded(root - high, 53))}\n)\n")
@@ -255,7 +255,7 @@ def gamma_functions():
     fit("stirling", both_stirling, 8, 0, (1 / mpf("7.5")) ** 2,
         safe(lambda u: (lambda x: (mp.loggamma(x).real - (x - half) * mp.log(x) + x - mp.log(2 * PI) / 2) * x)(1 / mp.sqrt(u)), mpf(1) / 12),
         safe(lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u)).real, 0), 53)
-    fit("digammaSeries", "(log(x)-1/(2x)-digamma(x))*x^2 in 1/x^2 for x >= 9, relative to digamma", 8, 0, mpf(1) / 81,
+    fit("digammaSeries", "(log(x)-1/(2x)-digamma(x))*x^2 in 1/x^2 for x >= 6, relative to digamma", 10, 0, mpf(1) / 36,
         safe(lambda u: (lambda x: (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) * x * x)(1 / mp.sqrt(u)), mpf(1) / 12),
         safe(lambda u: u / mp.digamma(1 / mp.sqrt(u)), 0), 53)
 

@@ -69,23 +69,46 @@ func erfInv[V any](c calc[V], x V) V {
 	lost := c.fma(x, x, c.neg(square))
 	w := c.neg(c.log1p(c.neg(square), c.neg(lost), c.num(0)))
 	root := c.sqrt(w)
-	var p V
+	var p, low V
 	if c.float == F32 {
-		central := c.polyThen(c.sub(w, c.num(2.5)), erfInvCentralF32)
-		p = c.pick(c.less(w, c.num(5)), central, c.polyThen(c.sub(root, c.num(3)), erfInvTailF32))
+		p, low = c.piecewise(
+			piece[V]{table: erfInvTailF32, argument: c.sub(root, c.num(3))},
+			piece[V]{table: erfInvCentralF32, argument: c.sub(w, c.num(2.5)), where: c.less(w, c.num(5))})
 	} else {
-		central := c.polyThen(c.sub(w, c.num(3.25)), erfInvCentralF64)
-		middle := c.polyThen(c.sub(root, c.num(3.25)), erfInvMiddleF64)
-		tail := c.polyThen(c.sub(root, c.num(5)), erfInvTailF64)
-		p = c.pick(c.less(w, c.num(6.25)), central, c.pick(c.less(w, c.num(16)), middle, tail))
+		p, low = c.piecewise(
+			piece[V]{table: erfInvTailF64, argument: c.sub(root, c.num(5))},
+			piece[V]{table: erfInvMiddleF64, argument: c.sub(root, c.num(3.25)), where: c.less(w, c.num(16))},
+			piece[V]{table: erfInvCentralF64, argument: c.sub(w, c.num(3.25)), where: c.less(w, c.num(6.25))})
 	}
 	t := c.abs(x)
 	one := c.num(1)
-	r := c.mul(p, x)
+	r := c.fma(p, x, c.mul(low, x))
 	if c.float == F64 {
 		small := c.fma(square, c.polyThen(square, erfInvSmallF64), c.num(-0x1.618f13eb7ca89p-55))
 		r = c.pick(c.less(t, c.num(0.5)), c.fma(small, x, c.mul(x, c.num(0x1.c5bf891b4ef6bp-1))), r)
 	}
 	r = c.pick(c.less(t, one), r, c.copySign(c.inf(), x))
 	return c.pick(c.atMost(t, one), r, c.nan())
+}
+
+// piece is a polynomial in its own argument, used where a condition holds.
+type piece[V any] struct {
+	table           []float64
+	argument, where V
+}
+
+// piecewise evaluates the last piece whose condition holds, or the first, as a sum of two floats: the last step of Horner's rule is
+// done with its rounding error.
+func (c calc[V]) piecewise(pieces ...piece[V]) (hi, lo V) {
+	var inner, argument, first V
+	for i, p := range pieces {
+		n, f := c.polyThen(p.argument, p.table[1:]), c.num(p.table[0])
+		if i == 0 {
+			inner, argument, first = n, p.argument, f
+			continue
+		}
+		inner, argument, first = c.pick(p.where, n, inner), c.pick(p.where, p.argument, argument), c.pick(p.where, f, first)
+	}
+	hi = c.fma(inner, argument, first)
+	return hi, c.fma(inner, argument, c.sub(first, hi))
 }

@@ -33,7 +33,9 @@ func lgamma[V any](c calc[V], x V) V {
 	high := c.atMost(c.num(1.5), reduced)
 	uOne := c.pick(tiny, t, c.sub(reduced, c.num(1)))
 	uTwo := c.sub(reduced, c.num(2))
-	v := c.pick(high, c.mul(uTwo, c.polyThen(uTwo, lgammaTwo)), c.mul(uOne, c.polyThen(uOne, lgammaOne)))
+	p, pLow := c.piecewise(piece[V]{table: lgammaOne, argument: uOne}, piece[V]{table: lgammaTwo, argument: uTwo, where: high})
+	zeros := c.pick(high, c.fma(uTwo, uTwo, uTwo), c.fma(uOne, uOne, c.neg(uOne)))
+	v := c.fma(zeros, p, c.mul(zeros, pLow))
 
 	argument := c.pick(c.or(tiny, large), t, product)
 	normal, shift := c.normalised(argument)
@@ -74,8 +76,8 @@ func (c calc[V]) reflectionLog(x V) V {
 	return c.logKernel(f, e)
 }
 
-// digamma is Gamma'(x)/Gamma(x), in float64 arithmetic. With z = x, or 1-x for x < 0, it is (z-x0) times a polynomial on [1, 2],
-// where x0 is its zero, carried to [0, 9) by the recurrence digamma(z+1) = digamma(z) + 1/z; from 9 on, it is the asymptotic
+// digamma is Gamma'(x)/Gamma(x), in float64 arithmetic. With z = x, or 1-x for x < 0, it is (z-x0) times a polynomial on [1, 3],
+// where x0 is its zero, carried to [0, 6) by the recurrence digamma(z+1) = digamma(z) + 1/z; from 6 on, it is the asymptotic
 // series. For x < 0 it is reflected.
 func digamma[V any](c calc[V], x V) V {
 	zero, one := c.num(0), c.num(1)
@@ -86,22 +88,26 @@ func digamma[V any](c calc[V], x V) V {
 	low := c.less(z, one)
 	reduced := c.pick(low, c.add(z, one), z)
 	numerator, denominator := c.pick(low, c.num(-1), zero), c.pick(low, z, one)
-	for range 7 {
-		above := c.less(c.num(2), reduced)
+	for range 3 {
+		above := c.less(c.num(3), reduced)
 		next := c.sub(reduced, one)
 		reduced = c.pick(above, next, reduced)
 		numerator = c.pick(above, c.fma(numerator, next, denominator), numerator)
 		denominator = c.pick(above, c.mul(denominator, next), denominator)
 	}
 	distance := c.sub(c.sub(reduced, c.num(digammaRootHi)), c.num(digammaRootLo))
-	small := c.mul(distance, c.polyThen(c.sub(reduced, c.num(1.5)), digammaRoot))
-	small = c.add(small, c.div(numerator, denominator))
+	p, pLow := c.piecewise(piece[V]{table: digammaRoot, argument: c.sub(reduced, c.num(2))})
+	quotient := c.div(numerator, denominator)
+	lost := c.mul(c.fma(quotient, denominator, one), c.neg(quotient)) // what -1/z lost to rounding, negated
+	pLow = c.mul(distance, pLow)
+	pLow = c.pick(c.and(low, c.less(c.num(0.5), z)), c.sub(pLow, lost), pLow)
+	small := c.add(quotient, c.fma(distance, p, pLow))
 
 	inverse := c.reciprocal(z)
 	series := c.fma(c.polyThen(c.mul(inverse, inverse), digammaSeries), inverse, c.num(0.5))
 	e, f := c.splitLog(z)
 	large := c.fma(c.neg(series), inverse, c.logKernel(f, e))
-	r := c.pick(c.less(z, c.num(9)), small, large)
+	r := c.pick(c.less(z, c.num(6)), small, large)
 
 	cotangent, whole := c.piCotangentPi(x)
 	r = c.pick(negative, c.sub(r, cotangent), r)

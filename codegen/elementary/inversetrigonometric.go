@@ -42,7 +42,8 @@ func atan2[V any](c calc[V], y, x V) V {
 	baseHi := c.pick(steep, hi, c.pick(left, c.add(hi, hi), zero))
 	baseLo := c.pick(steep, lo, c.pick(left, c.add(lo, lo), zero))
 	p = c.pick(c.m.Xor(Bool, steep, left), c.neg(p), p)
-	return c.copySign(c.add(baseHi, c.add(p, baseLo)), y)
+	r := c.copySign(c.add(baseHi, c.add(p, baseLo)), y)
+	return c.pick(c.or(c.isNaN(x), c.isNaN(y)), c.nan(), r)
 }
 
 // asinKernel returns s + s*p = asin(|x|) for |x| <= 1/2, and the half of acos(|x|) beyond, which is asin(sqrt((1-|x|)/2)).
