@@ -221,3 +221,17 @@ func kindTable() (t [NumKinds]KindInfo) {
 	t[OpKernel] = KindInfo{"kernel", ClassControl, 0, -1, &KernelAttrs{}, 1, inferKernel, "A kernel group: its region, isolated from outside, runs as one kernel."}
 	return t
 }
+
+// AttrNames lists the attributes of a kind as program text names them.
+func (k Kind) AttrNames() []string {
+	proto := k.Info().Attrs
+	if proto == nil {
+		return nil
+	}
+	t := reflect.TypeOf(proto).Elem()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = snakeCase(t.Field(i).Name)
+	}
+	return names
+}
