@@ -1,0 +1,124 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"weft/ir"
+)
+
+// String prints the plan for people: a line for each dim, input, output, buffer and step.
+//
+//	plan forward for sm_80
+//	dim batch in 1..64
+//	input 0 "in.0": f32[batch, 64]
+//	output 0 "out.0": f32[batch, 64]
+//	buffer 0: input 0, 256*batch bytes
+//	buffer 1: arena, 256*batch bytes, after 0  // hidden
+//	step 0: launch map_1f [batch, 1, 1] x 256 (r 0, w 1, i32 64*batch)  // relu at model.py:12
+//	step 1: copy 1 to 2
+//	step 2: fill 3 with 0000803f
+func (p *Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plan %s for %s\n", p.Entry, p.Target)
+	for _, d := range p.Dims {
+		fmt.Fprintf(&b, "dim %s\n", d)
+	}
+	for i, t := range p.Inputs {
+		fmt.Fprintf(&b, "input %d %s\n", i, t)
+	}
+	for i, t := range p.Outputs {
+		fmt.Fprintf(&b, "output %d %s\n", i, t)
+	}
+	for i, buf := range p.Buffers {
+		fmt.Fprintf(&b, "buffer %d: %s\n", i, buf)
+	}
+	for i, s := range p.Steps {
+		fmt.Fprintf(&b, "step %d: %s\n", i, s)
+	}
+	return b.String()
+}
+
+// String prints the dim's name and facts.
+func (d Dim) String() string {
+	s := d.Name
+	switch {
+	case d.Max != 0:
+		s += fmt.Sprintf(" in %d..%d", d.Min, d.Max)
+	case d.Min != 0:
+		s += fmt.Sprintf(" in %d..", d.Min)
+	}
+	if d.Multiple > 1 {
+		s += fmt.Sprintf(" multiple %d", d.Multiple)
+	}
+	return s
+}
+
+// String prints name, state and type.
+func (t Tensor) String() string {
+	state := ""
+	if t.State != "" {
+		state = " @" + strconv.Quote(t.State)
+	}
+	return fmt.Sprintf("%q%s: %s%s", t.Name, state, t.DType, ir.DimList(t.Shape))
+}
+
+// String prints kind, size, placement and what the buffer holds.
+func (b Buffer) String() string {
+	s := string(b.Kind)
+	if b.Kind != Arena {
+		s += fmt.Sprintf(" %d", b.Index)
+	}
+	s += fmt.Sprintf(", %s bytes", b.Size)
+	if len(b.After) > 0 {
+		s += ", after " + strings.Trim(fmt.Sprint(b.After), "[]")
+	}
+	return s + comment(b.Name)
+}
+
+// String prints the step.
+func (s Step) String() string {
+	var parts []string
+	if s.Launch != nil {
+		parts = append(parts, s.Launch.String())
+	}
+	if s.Copy != nil {
+		parts = append(parts, fmt.Sprintf("copy %d to %d", s.Copy.From, s.Copy.To))
+	}
+	if s.Fill != nil {
+		parts = append(parts, fmt.Sprintf("fill %d with %s", s.Fill.Buffer, s.Fill.Pattern))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// String prints kernel, grid x block, arguments and label.
+func (l *Launch) String() string {
+	args := make([]string, len(l.Args))
+	for i, a := range l.Args {
+		args[i] = a.String()
+	}
+	s := fmt.Sprintf("launch %s %s x %d", l.Kernel, ir.DimList(l.Grid[:]), l.Block)
+	if l.Shared > 0 {
+		s += fmt.Sprintf(" shared %d", l.Shared)
+	}
+	return s + " (" + strings.Join(args, ", ") + ")" + comment(l.Label)
+}
+
+// String prints access and buffer, or width and value.
+func (a Arg) String() string {
+	if a.Buffer == -1 {
+		return fmt.Sprintf("i%d %s", a.Bits, a.Value)
+	}
+	return fmt.Sprintf("%s %d", a.Access, a.Buffer)
+}
+
+func comment(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "  // " + strings.ReplaceAll(text, "\n", " ")
+}
