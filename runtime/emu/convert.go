@@ -112,7 +112,7 @@ func (c conversion) floatToInteger(v uint64) uint64 {
 	width := c.to.Bits()
 	if f != f {
 		if c.from == ptx.F64 || width == 64 {
-			return 1 << (width - 1)
+			return extend(1<<(width-1), c.to)
 		}
 		return 0
 	}
@@ -150,8 +150,15 @@ func (c conversion) integerToFloat(v uint64) uint64 {
 
 func (c conversion) floatToFloat(v uint64) uint64 {
 	f := c.widen(v)
-	if f != f && c.from == c.to && c.integer == nil && !c.saturate {
-		return formatOf(c.to).nan
+	if f != f && !c.saturate { // the conversions with float64 keep what fits of a NaN
+		switch {
+		case c.from == ptx.F64 && c.to == ptx.F64:
+			return v | quietNaN
+		case c.from == ptx.F64 && c.to == ptx.F32:
+			return v>>32&(1<<31) | 0x7fc00000 | v>>29&0x3fffff
+		case c.from == ptx.F32 && c.to == ptx.F64:
+			return v&(1<<31)<<32 | 0x7ff8<<48 | v&0x3fffff<<29
+		}
 	}
 	if c.integer != nil {
 		f = c.integer(f)
@@ -189,10 +196,7 @@ func convertPair(c conversion) lane32 {
 // convertTF32 is cvt.rna.tf32.f32: nearest, ties away, 10 fraction bits kept.
 func convertTF32(v, _, _ uint32) uint32 {
 	if v&0x7f800000 == 0x7f800000 {
-		if v&0x7fffff != 0 {
-			return nan32
-		}
-		return v
+		return v &^ 0x1fff
 	}
 	return (v + 0x1000) &^ 0x1fff
 }
@@ -223,12 +227,7 @@ func copyLanes64(d, a, _, _ *lanes64) { *d = *a }
 
 // hotConvert32 are conversions between 32-bit values that models use everywhere.
 var hotConvert32 = map[string]lane32{
-	"f32.bf16": bits32(func(a, _, _ uint32) uint32 {
-		if a&0x7fff > 0x7f80 {
-			return nan32
-		}
-		return a << 16
-	}),
+	"f32.bf16":   bits32(func(a, _, _ uint32) uint32 { return a << 16 }),
 	"rn.f32.s32": bits32(func(a, _, _ uint32) uint32 { return math.Float32bits(float32(int32(a))) }),
 	"rn.f32.u32": bits32(func(a, _, _ uint32) uint32 { return math.Float32bits(float32(a)) }),
 }

@@ -558,7 +558,7 @@ var floatProperties = map[string]func(exponent, largest, fraction uint64) bool{
 	"infinite":   func(e, largest, f uint64) bool { return e == largest && f == 0 },
 	"number":     func(e, largest, f uint64) bool { return e != largest || f == 0 },
 	"notanumber": func(e, largest, f uint64) bool { return e == largest && f != 0 },
-	"normal":     func(e, largest, _ uint64) bool { return e != 0 && e != largest },
+	"normal":     func(e, largest, f uint64) bool { return e != largest && (e != 0 || f == 0) }, // zero counts
 	"subnormal":  func(e, _, f uint64) bool { return e == 0 && f != 0 },
 }
 

@@ -217,8 +217,8 @@ var hotFloat32 = map[string]lane32{
 	"max":  liftFloat32(max32),
 	"rcp":  liftFloat32(func(a, _, _ float32) float32 { return 1 / a }),
 	"sqrt": liftFloat32(func(a, _, _ float32) float32 { return float32(math.Sqrt(float64(a))) }),
-	"neg":  bits32(func(a, _, _ uint32) uint32 { return a ^ 1<<31 }),
-	"abs":  bits32(func(a, _, _ uint32) uint32 { return a &^ (1 << 31) }),
+	"neg":  liftFloat32(func(a, _, _ float32) float32 { return -a }),
+	"abs":  liftFloat32(func(a, _, _ float32) float32 { return float32(math.Abs(float64(a))) }),
 	"min.NaN": liftFloat32(func(a, b, _ float32) float32 {
 		if a != a || b != b {
 			return float32(math.NaN())
@@ -290,22 +290,57 @@ func max64(a, b, _ float64) float64 {
 	return b
 }
 
-// float64Ops are the float64 operations, rounded to nearest.
+// float64Ops are the float64 operations, rounded to nearest. Unlike those on float32 they hand
+// on the NaN that they get, made quiet; of several the operand that priority names first.
 var float64Ops = map[string]lane64{
-	"add":  liftFloat64(func(a, b, _ float64) float64 { return a + b }),
-	"sub":  liftFloat64(func(a, b, _ float64) float64 { return a - b }),
-	"mul":  liftFloat64(func(a, b, _ float64) float64 { return a * b }),
-	"div":  liftFloat64(func(a, b, _ float64) float64 { return a / b }),
-	"rcp":  liftFloat64(func(a, _, _ float64) float64 { return 1 / a }),
-	"sqrt": liftFloat64(func(a, _, _ float64) float64 { return math.Sqrt(a) }),
-	"fma":  liftFloat64(math.FMA),
-	"min":  liftFloat64(min64),
-	"max":  liftFloat64(max64),
-	"neg":  bits64(func(a, _, _ uint64) uint64 { return a ^ 1<<63 }),
-	"abs":  bits64(func(a, _, _ uint64) uint64 { return a &^ (1 << 63) }),
+	"add":  propagateNaN(func(a, b, _ float64) float64 { return a + b }, 1, 0),
+	"sub":  propagateNaN(func(a, b, _ float64) float64 { return a - b }, 1, 0),
+	"mul":  propagateNaN(func(a, b, _ float64) float64 { return a * b }, 1, 0),
+	"div":  propagateNaN(func(a, b, _ float64) float64 { return a / b }, 0, 1),
+	"fma":  propagateNaN(math.FMA, 1, 2, 0),
+	"rcp":  propagateNaN(func(a, _, _ float64) float64 { return 1 / a }, 0),
+	"sqrt": propagateNaN(func(a, _, _ float64) float64 { return math.Sqrt(a) }, 0),
+	"neg":  propagateNaN(func(a, _, _ float64) float64 { return -a }, 0),
+	"abs":  propagateNaN(func(a, _, _ float64) float64 { return math.Abs(a) }, 0),
+	"min":  orderFloat64(min64),
+	"max":  orderFloat64(max64),
 	"copysign": bits64(func(a, b, _ uint64) uint64 {
 		return a&(1<<63) | b&^(1<<63)
 	}),
+}
+
+// quietNaN is the bit that a signalling NaN of float64 lacks.
+const quietNaN = 1 << 51
+
+func isNaN64(v uint64) bool { return v<<1 > 0x7ff<<53 }
+
+// propagateNaN lifts a float64 function. priority orders the operands.
+func propagateNaN(f func(a, b, c float64) float64, priority ...int) lane64 {
+	return func(d, a, b, c *lanes64) {
+		operands := [3]*lanes64{a, b, c}
+		for i := range d {
+			result := canonical64(f(math.Float64frombits(a[i]), math.Float64frombits(b[i]), math.Float64frombits(c[i])))
+			if isNaN64(result) {
+				for _, n := range priority {
+					if v := operands[n][i]; isNaN64(v) {
+						result = v | quietNaN
+						break
+					}
+				}
+			}
+			d[i] = result
+		}
+	}
+}
+
+// orderFloat64 lifts min and max, which give a NaN only if both operands are.
+func orderFloat64(f func(a, b, c float64) float64) lane64 {
+	return bits64(func(a, b, _ uint64) uint64 {
+		if isNaN64(a) && isNaN64(b) {
+			return b | quietNaN
+		}
+		return math.Float64bits(f(math.Float64frombits(a), math.Float64frombits(b), 0))
+	})
 }
 
 // directed32 are the float32 operations with another rounding than to nearest: the exact
@@ -410,9 +445,9 @@ func (s smallFloat) operation(name string) func(a, b, c uint32) uint32 {
 			return order(a, b, 0)
 		}
 	case "neg":
-		return func(a, _, _ uint32) uint32 { return a ^ 0x8000 }
+		f = func(a, _, _ float64) float64 { return -a }
 	case "abs":
-		return func(a, _, _ uint32) uint32 { return a &^ 0x8000 }
+		f = func(a, _, _ float64) float64 { return math.Abs(a) }
 	case "ex2":
 		f = func(a, _, _ float64) float64 { return exp2(a) }
 	case "tanh":

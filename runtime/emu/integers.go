@@ -138,8 +138,7 @@ var hot64 = map[string]lane64{
 }
 
 // scalarInteger returns the meaning of an integer instruction on one lane, nil if unknown.
-// Division by zero gives all ones and the remainder the dividend, which is what the hardware's
-// division routine returns.
+// Quotient and remainder of a division by zero are all ones, as an H200 returns them.
 func scalarInteger[T integer](operation string) func(a, b, c T) T {
 	mask := widthMask[T]()
 	switch operation {
@@ -165,7 +164,7 @@ func scalarInteger[T integer](operation string) func(a, b, c T) T {
 	case "rem":
 		return func(a, b, _ T) T {
 			if b == 0 {
-				return a
+				return ^T(0)
 			}
 			return a % b
 		}
@@ -380,13 +379,16 @@ var bitOpsNarrow = map[string]laneNarrow{
 	},
 }
 
-// extractBits is bfe on a value of the width: position and length are the low bytes of b and c.
-func extractBits(a uint64, b, c uint32, width uint32, signed bool) uint64 {
-	position, length := b&0xff, c&0xff
+// extractBits is bfe on a value of the width. The forms on 32 bits look at the low bytes of
+// position and length; those on 64 bits, which the hardware does by shifts, at all of them.
+func extractBits(a uint64, position, length uint32, width uint32, signed bool) uint64 {
+	if width == 32 {
+		position, length = position&0xff, length&0xff
+	}
 	at := func(bit uint32) uint64 { return a >> bit & 1 }
 	var sign uint64
 	if signed && length != 0 {
-		sign = -at(min(position+length-1, width-1))
+		sign = -at(uint32(min(uint64(position)+uint64(length)-1, uint64(width)-1)))
 	}
 	if position >= width || length == 0 {
 		return sign
@@ -399,9 +401,11 @@ func extractBits(a uint64, b, c uint32, width uint32, signed bool) uint64 {
 	return a>>position&mask | sign&^mask
 }
 
-// insertBits is bfi: the low bits of a go to position c, length d of b.
-func insertBits(a, b uint64, c, d uint32, width uint32) uint64 {
-	position, length := c&0xff, d&0xff
+// insertBits is bfi: the low bits of a go to a position of b.
+func insertBits(a, b uint64, position, length uint32, width uint32) uint64 {
+	if width == 32 {
+		position, length = position&0xff, length&0xff
+	}
 	if position >= width || length == 0 {
 		return b
 	}

@@ -82,14 +82,6 @@ func liftFloat32(f func(a, b, c float32) float32) lane32 {
 	}
 }
 
-func liftFloat64(f func(a, b, c float64) float64) lane64 {
-	return func(d, a, b, c *lanes64) {
-		for i := range d {
-			d[i] = canonical64(f(math.Float64frombits(a[i]), math.Float64frombits(b[i]), math.Float64frombits(c[i])))
-		}
-	}
-}
-
 // blend32 writes the lanes of the mask.
 func blend32(d, from *lanes32, mask uint32) {
 	for i := range d {
