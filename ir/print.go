@@ -140,6 +140,9 @@ func (pr *printer) number(b *Block) {
 			}
 		}
 	}
+	if b == nil {
+		return
+	}
 	add(b.Params)
 	for _, op := range b.Ops {
 		add(op.Results)
@@ -208,6 +211,9 @@ func (pr *printer) ops(b *Block, indent string) {
 }
 
 func (pr *printer) region(r *Block, indent string) {
+	if r == nil {
+		r = &Block{} // of a broken program
+	}
 	if len(r.Params) > 0 {
 		pr.f(" (")
 		pr.typed(r.Params)

@@ -85,6 +85,9 @@ func (t Type) ConstShape() ([]int64, bool) {
 
 // String prints the type as program text: f32[batch, 64], sequence<i64[]>, token.
 func (t Type) String() string {
+	if t.Elem == nil && (t.Kind == SequenceKind || t.Kind == OptionalKind || t.Kind == MapKind) {
+		return "invalid" // Verify reports it
+	}
 	switch t.Kind {
 	case SequenceKind:
 		return "sequence<" + t.Elem.String() + ">"
