@@ -617,3 +617,12 @@ func MinDim(p *ir.Program, a, b ir.Dim) ir.Dim {
 	}
 	return a.Min(b)
 }
+
+// ScaleDim is floor(d * factor); for a symbolic d the factor must be a ratio of small integers.
+func ScaleDim(d ir.Dim, factor float64) (ir.Dim, bool) {
+	if c, ok := d.IsConst(); ok {
+		return ir.Const(ir.SaturateToInt(ir.I64, math.Floor(float64(c)*factor))), true
+	}
+	p, q, ok := fraction(factor)
+	return d.MulConst(p).FloorDiv(ir.Const(q)), ok
+}

@@ -176,9 +176,10 @@ func scatterND(n *node) {
 func oneHot(n *node) {
 	indices, values := n.in(0), n.in(2)
 	b := n.b
-	depth := n.dims(1, "the depth")
-	if len(depth) != 1 {
-		// The depth may be a float scalar in old files.
+	var depth []ir.Dim
+	if b.DType(n.in(1)).IsFloat() {
+		depth = ir.Consts(int64(n.constFloats(1, "the depth")[0]))
+	} else if depth = n.dims(1, "the depth"); len(depth) != 1 {
 		n.wrong("the depth has %d numbers", len(depth))
 	}
 	if !b.DType(indices).IsInteger() {

@@ -148,6 +148,9 @@ func (n *node) castTo(x ir.Value, to ir.DType) ir.Value {
 		}
 		x = n.roundUpToPower(x)
 	}
+	if from.IsFloat() && to.IsInteger() && to.Bits() < 8 {
+		x = n.b.Convert(x, ir.I32) // narrow integers keep the low bits
+	}
 	saturate := to.IsFloat() && to.Bits() == 8 && n.flag("saturate", true)
 	return n.b.Op(ir.OpConvert, &ir.ConvertAttrs{To: to, Saturate: saturate}, nil, x)[0]
 }

@@ -17,7 +17,7 @@ func one(f func(*node)) []version { return []version{{1, f}} }
 // operators is the table by operator; those of other domains than the default are DOMAIN.NAME.
 func operators() map[string][]version {
 	table := map[string][]version{}
-	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks()} {
+	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks(), quantized(), control()} {
 		for name, rows := range part {
 			table[name] = rows
 		}
@@ -86,9 +86,28 @@ func networks() map[string][]version {
 		"GlobalMaxPool": one(globalMaxPool), "GlobalLpPool": one(globalLpPool), "BatchNormalization": one(batchNormalization),
 		"LayerNormalization": one(layerNormalization), "RMSNormalization": one(rmsNormalization), "InstanceNormalization": one(instanceNormalization),
 		"GroupNormalization": one(groupNormalization), "Dropout": one(dropout),
+		"Upsample": one(upsample), "Resize": {{10, upsample}, {11, resize}},
+		"NegativeLogLikelihoodLoss": one(nllLoss), "SoftmaxCrossEntropyLoss": one(softmaxCrossEntropyLoss),
 	}
 }
 
 func reciprocal(b *ir.Builder, x ir.Value) ir.Value {
 	return b.Binary(ir.OpDivide, b.FullLike(x, 1), x)
+}
+
+func quantized() map[string][]version {
+	return map[string][]version{
+		"QuantizeLinear": one(quantizeLinear), "DequantizeLinear": one(dequantizeLinear), "DynamicQuantizeLinear": one(dynamicQuantizeLinear),
+		"MatMulInteger": one(matMulInteger), "ConvInteger": one(convInteger), "QLinearMatMul": one(qLinearMatMul), "QLinearConv": one(qLinearConv),
+	}
+}
+
+func control() map[string][]version {
+	return map[string][]version{
+		"If": one(ifBranch), "Loop": one(loopOp), "Scan": {{8, scanBatched}, {9, scan}},
+		"SequenceConstruct": one(sequenceConstruct), "SequenceEmpty": one(sequenceEmpty), "SequenceLength": one(sequenceLength),
+		"SequenceAt": one(sequenceAt), "SequenceInsert": one(sequenceInsert), "SequenceErase": one(sequenceErase), "SequenceMap": one(sequenceMap),
+		"ConcatFromSequence": one(concatFromSequence), "SplitToSequence": one(splitToSequence),
+		"Optional": one(optional), "OptionalHasElement": one(optionalHasElement), "OptionalGetElement": one(optionalGetElement),
+	}
 }
