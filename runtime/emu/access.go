@@ -11,8 +11,9 @@ import (
 
 // places is where the lanes of one access find their data: offsets into one region.
 type places struct {
-	region *region
-	offset lanes64
+	region          *region
+	offset          lanes64
+	lowest, highest uint64 // of the offsets
 }
 
 // addresses computes the address of every lane as the program sees it.
@@ -28,7 +29,7 @@ func (w *worker) addresses(wp *warp, a *memoryAccess, out *lanes64) {
 	default:
 		base := &wp.r32[a.base]
 		for i := range out {
-			out[i] = uint64(base[i]) + a.offset
+			out[i] = uint64(base[i] + uint32(a.offset)) // 32-bit addresses wrap
 		}
 	}
 }
@@ -57,7 +58,7 @@ func (w *worker) resolve(wp *warp, in *instruction, mask uint32, need runtime.Ac
 		base = sharedWindow
 	}
 	// One comparison for all lanes: offsets below the region wrap around to huge ones.
-	var highest, all uint64
+	lowest, highest, all := ^uint64(0), uint64(0), uint64(0)
 	if mask == warpFull && a.baseWide {
 		shift, register := a.offset-base, &wp.r64[a.base]
 		for i := range p.offset {
@@ -65,6 +66,7 @@ func (w *worker) resolve(wp *warp, in *instruction, mask uint32, need runtime.Ac
 			p.offset[i] = offset
 			all |= offset
 			highest = max(highest, offset)
+			lowest = min(lowest, offset)
 		}
 	} else {
 		w.addresses(wp, a, &p.offset)
@@ -73,8 +75,10 @@ func (w *worker) resolve(wp *warp, in *instruction, mask uint32, need runtime.Ac
 			p.offset[i] -= base
 			all |= p.offset[i]
 			highest = max(highest, p.offset[i])
+			lowest = min(lowest, p.offset[i])
 		}
 	}
+	p.lowest, p.highest = lowest, highest
 	if base&(size-1) != 0 { // an argument that is itself not aligned
 		all = 0
 		for lanes := mask; lanes != 0; lanes &= lanes - 1 {
@@ -151,6 +155,7 @@ func (w *worker) partly(wp *warp, in *instruction, mask uint32, need runtime.Acc
 	if all&(size-1) != 0 {
 		return 0, w.misaligned(wp, in, inside, p, base)
 	}
+	p.lowest, p.highest = 0, ^uint64(0) // unknown
 	return inside, nil
 }
 
@@ -182,8 +187,9 @@ func (w *worker) beyond(wp *warp, in *instruction, lane int, address uint64, r *
 func (w *worker) outside(wp *warp, in *instruction, lane int, address, size uint64, _ runtime.Access) *Fault {
 	f := w.memoryFault(OutOfBounds, wp, lane, in, address, nil)
 	f.Message = fmt.Sprintf("%d bytes at 0x%x are in no argument of the launch", size, address)
+	const near = 1 << 20
 	var nearest *region
-	distance := ^uint64(0)
+	distance := uint64(near)
 	for i := range w.regions {
 		r := &w.regions[i]
 		end := r.base + uint64(len(r.data))
@@ -219,6 +225,10 @@ func (w *worker) misaligned(wp *warp, in *instruction, mask uint32, p *places, b
 func (w *worker) checkWritten(wp *warp, in *instruction, mask uint32, p *places) *Fault {
 	size := int64(in.access.size * in.access.vector)
 	r := p.region
+	// Lanes are mostly neighbours: if all bytes between them are written, so are theirs.
+	if p.highest-p.lowest <= 1024 && r.init.firstUnset(r.start+int64(p.lowest), r.start+int64(p.highest)+size) < 0 {
+		return nil
+	}
 	for lanes := mask; lanes != 0; lanes &= lanes - 1 {
 		i := bits.TrailingZeros32(lanes)
 		at := r.start + int64(p.offset[i])

@@ -13,8 +13,9 @@ func (w *worker) step(wp *warp) (fault *Fault) {
 	code := w.kernel.code
 	count := int64(0)
 	limit := min(quantum, w.budget-w.executed+1)
+	var in *instruction
 	for count < limit && wp.state == ready {
-		in := &code[wp.pc]
+		in = &code[wp.pc]
 		wp.pc++
 		mask := wp.mask
 		if in.guard >= 0 && in.op != opBranchIf {
@@ -95,7 +96,6 @@ func (w *worker) step(wp *warp) (fault *Fault) {
 	}
 	w.executed += count
 	if fault == nil && w.executed > w.budget {
-		in := &code[max(wp.pc-1, 0)]
 		fault = w.fault(BudgetExceeded, wp, bits.TrailingZeros32(wp.mask), in, "the block has executed %d warp instructions", w.executed-1)
 	}
 	return fault

@@ -31,9 +31,8 @@ func written(in *ptx.Instruction) []ptx.Operand {
 // bitset is a set of registers.
 type bitset []uint64
 
-func (b bitset) has(i int) bool { return b[i/64]>>(i%64)&1 != 0 }
-func (b bitset) add(i int)      { b[i/64] |= 1 << (i % 64) }
-func (b bitset) remove(i int)   { b[i/64] &^= 1 << (i % 64) }
+func (b bitset) add(i int)    { b[i/64] |= 1 << (i % 64) }
+func (b bitset) remove(i int) { b[i/64] &^= 1 << (i % 64) }
 
 // effects calls read and write for the registers of an instruction, reads first. A guarded
 // write keeps the old value where the guard is false, so it reads too.

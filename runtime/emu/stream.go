@@ -127,17 +127,21 @@ func (d *Device) EndCapture(s runtime.Stream) (runtime.Graph, error) {
 			return nil, fmt.Errorf("emulator: captured work on stream %d was not joined to stream %d", stream, s)
 		}
 	}
-	return &graph{d, c.work}, nil
+	return &graph{device: d, work: c.work}, nil
 }
 
 // graph is recorded work in issue order.
 type graph struct {
 	device *Device
 	work   []func() error
+	closed bool
 }
 
 // Replay implements runtime.Graph.
 func (g *graph) Replay(s runtime.Stream) error {
+	if g.closed {
+		return fmt.Errorf("emulator: replay of a closed graph")
+	}
 	for _, work := range g.work {
 		if err := g.device.enqueue(s, work); err != nil {
 			return err
@@ -148,6 +152,9 @@ func (g *graph) Replay(s runtime.Stream) error {
 
 // Close implements runtime.Graph.
 func (g *graph) Close() error {
-	g.work = nil
+	if g.closed {
+		return fmt.Errorf("emulator: graph closed twice")
+	}
+	g.closed, g.work = true, nil
 	return nil
 }
