@@ -13,7 +13,7 @@ const (
 	maxDimDepth     = 64
 	maxDimTerms     = 1024
 	maxDimText      = 1 << 15
-	maxLiteralBytes = 64 << 20 // of all splats of a text together; other literals are as long as their text
+	maxLiteralBytes = 16 << 20 // of all splats of a text together; other literals are as long as their text
 )
 
 // ParseProgram reads program text (docs/ir.md has the grammar). It checks that every value is

@@ -267,19 +267,7 @@ func (ps *parser) splat(t *Tensor, pos int) {
 	}
 	one := NewTensor(t.DType)
 	ps.element(one, 0)
-	*t = *NewTensor(t.DType, t.Shape...)
-	for i := range t.Strings {
-		t.Strings[i] = one.Strings[0]
-	}
-	if size := t.DType.Size(); size > 0 {
-		for i := 0; i < len(t.Data); i += size {
-			copy(t.Data[i:], one.Data)
-		}
-	} else if t.DType != String {
-		for i := range t.Numel() {
-			t.setRawBits(i, one.rawBits(0))
-		}
-	}
+	*t = *splat(one, t.Shape)
 }
 
 // elements reads [a, b, ...]; the text's length bounds the memory.

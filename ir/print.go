@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/hex"
 	"fmt"
@@ -401,21 +402,39 @@ func (t *Tensor) isSplat() bool {
 	if t.paddingSet() {
 		return false
 	}
-	if size := t.DType.Size(); size > 0 {
-		first := string(t.Data[:size])
-		for i := 0; i < len(t.Data); i += size {
-			if string(t.Data[i:i+size]) != first {
-				return false
-			}
-		}
-		return true
+	one := &Tensor{DType: t.DType, Data: t.Data[:max(t.DType.Size(), 1)]}
+	return bytes.Equal(t.Data, splat(one, t.Shape).Data)
+}
+
+// splat repeats a scalar. It is quick, because a short text can ask for a large tensor.
+func splat(one *Tensor, shape []int64) *Tensor {
+	t := NewTensor(one.DType, shape...)
+	if t.Numel() == 0 {
+		return t
 	}
-	for i := range t.Numel() {
-		if t.rawBits(i) != t.rawBits(0) {
-			return false
+	if one.DType == String {
+		for i := range t.Strings {
+			t.Strings[i] = one.Strings[0]
 		}
+		return t
 	}
-	return true
+	bits := one.DType.Bits()
+	unit := max(1, bits/8)
+	if unit == 1 && bits < 8 {
+		raw := one.rawBits(0)
+		for at := 0; at < 8; at += bits {
+			t.Data[0] |= byte(raw << at)
+		}
+	} else {
+		copy(t.Data, one.Data)
+	}
+	for n := unit; n < len(t.Data); n *= 2 {
+		copy(t.Data[n:], t.Data[:n])
+	}
+	if used := t.Numel() * int64(bits) % 8; used != 0 {
+		t.Data[len(t.Data)-1] &= 1<<used - 1 // no bits past the last element
+	}
+	return t
 }
 
 // elementText prints element i; it fails for bits that the text would not give back, such as
