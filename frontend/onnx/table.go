@@ -17,7 +17,7 @@ func one(f func(*node)) []version { return []version{{1, f}} }
 // operators is the table by operator; those of other domains than the default are DOMAIN.NAME.
 func operators() map[string][]version {
 	table := map[string][]version{}
-	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks(), quantized(), control()} {
+	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks(), quantized(), control(), recurrents(), attentions()} {
 		for name, rows := range part {
 			table[name] = rows
 		}
@@ -81,7 +81,7 @@ func indexing() map[string][]version {
 
 func networks() map[string][]version {
 	return map[string][]version{
-		"MatMul": one(matMul), "Gemm": one(gemm), "Conv": one(conv), "ConvTranspose": one(convTranspose),
+		"MatMul": one(matMul), "Einsum": one(einsum), "Gemm": one(gemm), "Conv": one(conv), "ConvTranspose": one(convTranspose),
 		"MaxPool": one(maxPool), "AveragePool": one(averagePool), "LpPool": one(lpPool), "GlobalAveragePool": one(globalAveragePool),
 		"GlobalMaxPool": one(globalMaxPool), "GlobalLpPool": one(globalLpPool), "BatchNormalization": one(batchNormalization),
 		"LayerNormalization": one(layerNormalization), "RMSNormalization": one(rmsNormalization), "InstanceNormalization": one(instanceNormalization),
