@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"weft/ir"
 )
@@ -181,4 +182,16 @@ func element(t *ir.Tensor, i int64) string {
 		return fmt.Sprintf("%t", t.Int(i) != 0)
 	}
 	return fmt.Sprintf("%d", t.Int(i))
+}
+
+// Preview prints the first n elements: "0.5 1 -2 ...".
+func Preview(t *ir.Tensor, n int64) string {
+	var parts []string
+	for i := range min(n, t.Numel()) {
+		parts = append(parts, element(t, i))
+	}
+	if t.Numel() > n {
+		parts = append(parts, "...")
+	}
+	return strings.Join(parts, " ")
 }

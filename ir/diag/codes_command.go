@@ -9,6 +9,7 @@ const (
 	DeviceUnavailable Code = "W0005"
 	Interrupted       Code = "W0006"
 	OutputsDiffer     Code = "W0007"
+	InvalidPTX        Code = "W0008"
 	// Bug is the code of every broken invariant of weft itself.
 	Bug Code = "W0900"
 )
@@ -21,5 +22,6 @@ var commandCodes = []Info{
 	{DeviceUnavailable, RunFailed, "device is not available", "The device that was asked for cannot be used on this machine: there is no driver, no GPU, or this weft was built without it. `weft doctor` shows what was found; --device emu runs the same artifact without a GPU."},
 	{Interrupted, RunFailed, "interrupted", "The command was stopped by a signal. No partial output was left behind."},
 	{OutputsDiffer, Differs, "outputs differ from what was expected", "At least one output is farther from the expected value than --rtol and --atol allow. The table shows the largest errors and where they are; `weft run --device reference` gives the float64 values to compare with."},
+	{InvalidPTX, BadInput, "PTX text is not accepted", "`weft ptx check` found a syntax error, something that weft's kernels must not contain (float arithmetic without a rounding suffix, local memory, calls), or something that the emulator does not know. The place is line:column."},
 	{Bug, InternalBug, "bug in weft", "An invariant of the compiler does not hold. Please report it with the command and, if you can, the input."},
 }

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/ir/diag"
+)
+
+// compileFlags are the flags of weft compile.
+type compileFlags struct {
+	files     []namedFile
+	targets   []string
+	dims      []string
+	weights   string
+	output    string
+	emit      string
+	dumpAfter string
+	disabled  []string
+	verifyIR  bool
+	timeEach  bool
+	jobs      int
+	code      string
+	noCache   bool
+}
+
+// namedFile is a FILE argument, with the name of its entry where one was given.
+type namedFile struct{ entry, path string }
+
+var (
+	stages   = []string{"program", "scheduled", "llvm", "ptx", "plan"}
+	codes    = []string{"ptx", "cubin", "both"}
+	entryArg = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_-]*)=(.+)$`)
+)
+
+func (a *app) compileCommand() *cobra.Command {
+	f := &compileFlags{code: "ptx"}
+	cmd := &cobra.Command{
+		Use:   "compile FILE|NAME=FILE... --target TARGET... -o OUT",
+		Short: "Compile a model into an artifact",
+		Long: "compile reads exported models (.pt2, .onnx, a graph-only .json.zip, or program text; - is standard input)\n" +
+			"and writes one artifact with kernels and launch plans for every --target. Several files become entries\n" +
+			"over the same weights: NAME=FILE names each.",
+		Example: "  weft compile model.pt2 --target sm_80 --target sm_90a -o model.weft\n" +
+			"  weft compile prefill=prefill.pt2 decode=decode.pt2 --target sm_90a --dim batch=1..64 -o model.weft\n" +
+			"  weft compile model.onnx --target sm_90a --emit ptx -o -",
+		Args: atLeastOne("a FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd); err != nil {
+				return err
+			}
+			return a.compile(cmd.Context(), args, f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringArrayVar(&f.targets, "target", nil, "compile for GPU `TARGET` (sm_80, sm_90a); repeatable, required")
+	flags.StringVarP(&f.output, "output", "o", "", "write to `OUT`; - is standard output")
+	flags.StringArrayVar(&f.dims, "dim", nil, "facts about a dim: batch=1..64, batch=8, in.0[0]=batch:1..64; repeatable")
+	flags.StringVar(&f.weights, "weights", "embed", "`HOW` the artifact has its weights: embed, reference, none or random:SEED")
+	flags.Var(choice(&f.code, codes...), "code", "`KIND` of code: ptx, cubin or both")
+	flags.Var(choice(&f.emit, stages...), "emit", "write `STAGE` instead of an artifact: program, scheduled, llvm, ptx or plan")
+	flags.StringVar(&f.dumpAfter, "dump-after", "", "print the program after pass `NAME`, or after each that changed it: changed")
+	flags.StringArrayVar(&f.disabled, "disable-pass", nil, "leave out pass `NAME`; repeatable")
+	flags.BoolVar(&f.verifyIR, "verify-ir", false, "check the program after every pass")
+	flags.BoolVar(&f.timeEach, "time-passes", false, "print the time of every pass")
+	flags.BoolVar(&f.noCache, "no-cache", false, "compile every kernel anew")
+	flags.IntVarP(&f.jobs, "jobs", "j", 0, "compile `N` kernels at a time (0: as many as there are cores)")
+	completeWith(cmd, "target", targetNames())
+	completeWith(cmd, "emit", stages)
+	completeWith(cmd, "code", codes)
+	completeWith(cmd, "weights", []string{"embed", "reference", "none", "random:"})
+	return cmd
+}
+
+// check checks the flags against each other.
+func (f *compileFlags) check(cmd *cobra.Command) error {
+	switch {
+	case len(f.targets) == 0:
+		return usage(cmd, "--target is missing").Suggest("name the GPUs to compile for: --target %s", strings.Join(targetNames(), " or --target "))
+	case f.output == "" && f.emit == "":
+		return usage(cmd, "-o is missing").Suggest("name the artifact to write: -o model.weft")
+	case f.output == "-" && f.emit == "":
+		return usage(cmd, "an artifact cannot be written to standard output").Suggest("name a file: -o model.weft")
+	case f.jobs < 0:
+		return usage(cmd, "--jobs is not negative")
+	}
+	for _, t := range f.targets {
+		if !knownTarget(t) {
+			return unknown("target", t, targetNames())
+		}
+	}
+	switch seed := strings.TrimPrefix(f.weights, "random:"); {
+	case f.weights == "embed", f.weights == "reference", f.weights == "none", seed != f.weights:
+	default:
+		return usage(cmd, "--weights does not take %q", f.weights).Suggest("it takes embed, reference, none or random:SEED")
+	}
+	return nil
+}
+
+// parseFiles reads the FILE and NAME=FILE arguments.
+func (a *app) parseFiles(args []string) ([]namedFile, error) {
+	var files []namedFile
+	for _, arg := range args {
+		var f namedFile
+		if m := entryArg.FindStringSubmatch(arg); m != nil {
+			f.entry, arg = m[1], m[2]
+		}
+		path, err := a.input(arg)
+		if err != nil {
+			return nil, err
+		}
+		f.path = path
+		files = append(files, f)
+	}
+	if len(files) > 1 {
+		seen := map[string]bool{}
+		for _, f := range files {
+			if f.entry == "" || seen[f.entry] {
+				return nil, diag.Errorf(diag.CommandLine, "", "several files need distinct entry names").In(f.path).Suggest("name each: NAME=FILE")
+			}
+			seen[f.entry] = true
+		}
+	}
+	return files, nil
+}
+
+func (a *app) compile(ctx context.Context, args []string, f *compileFlags) error {
+	files, err := a.parseFiles(args)
+	if err != nil {
+		return err
+	}
+	f.files = files
+	if f.emit != "" && f.output == "" {
+		f.output = "-"
+	}
+	progress := newProgress(a.stderr, a.format)
+	defer progress.done()
+	return a.compileWith(ctx, f, progress)
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package main
+
+func isatty(uintptr) bool { return true }

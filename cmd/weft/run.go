@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weft/frontend/weights"
+	"weft/ir"
+	"weft/ir/compare"
+	"weft/ir/diag"
+)
+
+// runFlags are the flags of weft run.
+type runFlags struct {
+	device, entry, target, weights string
+	inputs, outputs, expect        string
+	relative, absolute             float64
+	relativeGiven, absoluteGiven   bool
+	steps                          int
+	asJSON                         bool
+}
+
+var devices = []string{"reference", "emu", "cuda"}
+
+func (a *app) runCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run ARTIFACT|FILE --device reference|emu|cuda",
+		Short: "Run an artifact or a model",
+		Long: "run runs an entry of an artifact, or of a model file, which is compiled first.\n\n" +
+			"Tensor files are .safetensors, .npz or .npy. Their tensors are in.N and out.N, or have the names of the\n" +
+			"inputs and outputs; state.NAME is the first value of a state, after.state.NAME its value after the run.\n" +
+			"One file can serve as --inputs and --expect: each takes what concerns it.",
+		Args: exactly("an ARTIFACT or FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.relativeGiven, f.absoluteGiven = cmd.Flags().Changed("rtol"), cmd.Flags().Changed("atol")
+			switch {
+			case f.device == "":
+				return usage(cmd, "--device is missing").Suggest("it takes %s", listText(devices))
+			case f.expect == "" && (f.relativeGiven || f.absoluteGiven):
+				return usage(cmd, "--rtol and --atol need --expect")
+			case f.relative < 0 || f.absolute < 0:
+				return usage(cmd, "tolerances are not negative")
+			case f.steps < 1:
+				return usage(cmd, "--steps is at least 1")
+			}
+			return a.run(cmd.Context(), args[0], f)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Var(choice(&f.device, devices...), "device", "run on `DEVICE`: reference (the float64 evaluator), emu (the emulator) or cuda")
+	flags.StringVar(&f.entry, "entry", "", "entry to run (the only one, or forward)")
+	flags.StringVar(&f.target, "target", "", "kernels of the artifact to use (those that fit the device)")
+	flags.StringVar(&f.weights, "weights", "", "weights from `FILE`, a directory, or random:SEED")
+	flags.StringVar(&f.inputs, "inputs", "", "read inputs from `FILE`")
+	flags.StringVar(&f.outputs, "outputs", "", "write outputs to `FILE`")
+	flags.StringVar(&f.expect, "expect", "", "compare outputs with `FILE`; exit status 1 where they differ")
+	flags.Float64Var(&f.relative, "rtol", 0, "relative tolerance of --expect (by type: f32 1e-4, bf16 2e-2, f16 4e-3, f64 1e-9)")
+	flags.Float64Var(&f.absolute, "atol", 0, "absolute tolerance of --expect (by type: f32 1e-5, bf16 1e-2, f16 2e-3, f64 1e-9)")
+	flags.IntVar(&f.steps, "steps", 1, "run `N` times and print how long each took")
+	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
+	completeWith(cmd, "device", devices)
+	return cmd
+}
+
+// runReport is what a run prints.
+type runReport struct {
+	Device  string         `json:"device"`
+	Entry   string         `json:"entry"`
+	Steps   *timing        `json:"steps,omitempty"`
+	Outputs []outputReport `json:"outputs"`
+}
+
+type timing struct {
+	Count  int     `json:"count"`
+	First  float64 `json:"first_ms"`
+	Min    float64 `json:"min_ms"` // this and the others: of the steps after the first
+	Median float64 `json:"median_ms"`
+	Max    float64 `json:"max_ms"`
+}
+
+type outputReport struct {
+	Output     string      `json:"output"`
+	Name       string      `json:"name,omitempty"`
+	Type       string      `json:"type"`
+	Comparison *comparison `json:"comparison,omitempty"`
+}
+
+func (a *app) run(ctx context.Context, path string, f *runFlags) error {
+	path, err := a.input(path)
+	if err != nil {
+		return err
+	}
+	m, err := openModel(path, a.warn)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	s, err := choose(m.entries(), f.entry)
+	if err != nil {
+		return err
+	}
+	var given *tensorFile
+	if f.inputs != "" {
+		if given, err = readTensors(f.inputs, "in.0"); err != nil {
+			return err
+		}
+		defer given.Close()
+	}
+	inputs, states, err := given.inputs(s)
+	if err != nil {
+		return err
+	}
+	var expect *tensorFile
+	if f.expect != "" {
+		if expect, err = readTensors(f.expect, "out.0"); err != nil {
+			return err
+		}
+		defer expect.Close()
+	}
+	values, err := m.givenWeights(f.weights, states)
+	if err != nil {
+		return err
+	}
+	session, err := m.open(ctx, f.device, f.target, values)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return a.runSession(ctx, session, s, inputs, expect, f)
+}
+
+func (a *app) runSession(ctx context.Context, session session, s signature, inputs []*ir.Tensor, expect *tensorFile, f *runFlags) error {
+	report := runReport{Device: session.target(), Entry: s.Name}
+	var tensors []*ir.Tensor
+	var times []time.Duration
+	for range f.steps {
+		start := time.Now()
+		var err error
+		if tensors, err = session.run(ctx, s.Name, inputs); err != nil {
+			return err
+		}
+		times = append(times, time.Since(start))
+	}
+	outputs, err := outputsOf(s, tensors, session.state)
+	if err != nil {
+		return err
+	}
+	if f.outputs != "" {
+		if err := writeOutputs(f.outputs, outputs); err != nil {
+			return err
+		}
+	}
+	if f.steps > 1 {
+		report.Steps = timingOf(times)
+	}
+	for _, o := range outputs {
+		report.Outputs = append(report.Outputs, outputReport{Output: o.key, Name: o.name, Type: o.tensor.Type().String()})
+	}
+	var differs error
+	if expect != nil {
+		if differs, err = a.compare(report.Outputs, outputs, s, expect, f); err != nil {
+			return err
+		}
+	}
+	if f.asJSON {
+		if err := a.printJSON(report); err != nil {
+			return err
+		}
+		return differs
+	}
+	a.printRun(report, outputs, expect != nil)
+	return differs
+}
+
+// warn keeps warnings for the end.
+func (a *app) warn(list diag.List) { a.warnings = append(a.warnings, list...) }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// timingOf sums up the steps after the first, which also loads and warms up.
+func timingOf(times []time.Duration) *timing {
+	rest := slices.Sorted(slices.Values(times[1:]))
+	return &timing{len(times), milliseconds(times[0]), milliseconds(rest[0]), milliseconds(rest[len(rest)/2]), milliseconds(rest[len(rest)-1])}
+}
+
+func (a *app) printRun(r runReport, outputs []output, compared bool) {
+	a.printf("entry %s on %s\n", r.Entry, r.Device)
+	if t := r.Steps; t != nil {
+		a.printf("%d steps: first %.3f ms, then median %.3f ms (%.3f to %.3f)\n", t.Count, t.First, t.Median, t.Min, t.Max)
+	}
+	if compared {
+		printComparisons(a.stdout, r.Outputs)
+		return
+	}
+	rows := [][]string{{"OUTPUT", "NAME", "TYPE", "VALUES"}}
+	for i, o := range r.Outputs {
+		rows = append(rows, []string{o.Output, o.Name, o.Type, compare.Preview(outputs[i].tensor, 4)})
+	}
+	table(a.stdout, rows)
+}
+
+// givenWeights is what --weights names, with the states of the input file over it; nil for
+// neither.
+func (m *model) givenWeights(option string, states []weights.Named) (weights.Source, error) {
+	var given weights.Source
+	if option != "" {
+		seed, random, err := weights.ParseRandom(option)
+		switch {
+		case err != nil:
+			return nil, err
+		case random:
+			needs, err := m.needs()
+			if err != nil {
+				return nil, err
+			}
+			given, err = weights.Random(seed, needs)
+			if err != nil {
+				return nil, err
+			}
+		default:
+			if given, err = weights.OpenSource(option); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if states == nil {
+		return given, nil
+	}
+	named, err := m.statesAsWeights(states)
+	if err != nil {
+		return nil, err
+	}
+	return override(given, named)
+}
