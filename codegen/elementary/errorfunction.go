@@ -87,7 +87,7 @@ func erfInv[V any](c calc[V], x V) V {
 		small := c.fma(square, c.polyThen(square, erfInvSmallF64), c.num(-0x1.618f13eb7ca89p-55))
 		r = c.pick(c.less(t, c.num(0.5)), c.fma(small, x, c.mul(x, c.num(0x1.c5bf891b4ef6bp-1))), r)
 	}
-	r = c.pick(c.less(t, one), r, c.copySign(c.inf(), x))
+	r = c.copySign(c.pick(c.less(t, one), r, c.inf()), x)
 	return c.pick(c.atMost(t, one), r, c.nan())
 }
 

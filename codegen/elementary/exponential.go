@@ -29,6 +29,16 @@ func (c calc[V]) exp(x V, extra int64) V {
 	return c.scale(c.expReduced(r), n)
 }
 
+// expOfMinus is e^-|x|.
+func (c calc[V]) expOfMinus(x V) V {
+	lo := -104.0
+	if c.float == F64 {
+		lo = -746
+	}
+	r, _, bits := c.reduceExp(c.clampBelow(c.neg(c.abs(x)), lo))
+	return c.scale(c.expReduced(r), c.fromNoisy(bits))
+}
+
 // expNormal is e^x for an x so bounded that the result is normal (or x is NaN).
 func (c calc[V]) expNormal(x V) V {
 	r, _, bits := c.reduceExp(x)
@@ -73,7 +83,7 @@ func exponentialMinusOne[V any](c calc[V], x V) V {
 // logistic is 1/(1+e) for x >= 0 and e/(1+e) for x < 0, with e = exp(-|x|); the roundings of 1+e, of its reciprocal and of the
 // product are corrected by one step on the remainder.
 func logistic[V any](c calc[V], x V) V {
-	e := c.exp(c.neg(c.abs(x)), 0)
+	e := c.expOfMinus(x)
 	sum := c.add(c.num(1), e)
 	lost := c.add(c.sub(c.num(1), sum), e)
 	numerator := c.pick(c.less(x, c.num(0)), e, c.num(1))

@@ -39,9 +39,11 @@ func asinh[V any](c calc[V], x V) V {
 func acosh[V any](c calc[V], x V) V {
 	huge := c.less(c.hugeArgument(), x)
 	t := c.sub(x, c.num(1))
-	s := c.sqrt(c.fma(t, t, c.add(t, t)))
+	square := c.fma(t, t, c.add(t, t))
+	s := c.sqrt(square)
+	lost := c.div(c.fma(c.neg(s), s, square), c.fma(c.num(2), s, c.num(0x1p-100))) // of the root; no division by 0 at x = 1
 	a := c.add(s, t)
-	lo := c.add(c.sub(s, a), t)
+	lo := c.add(c.add(c.sub(s, a), t), lost)
 	r := c.log1p(c.pick(huge, x, a), c.pick(huge, c.num(0), lo), c.pick(huge, c.num(1), c.num(0)))
 	r = c.pick(c.less(x, c.inf()), r, x)
 	return c.pick(c.less(x, c.num(1)), c.nan(), r)
