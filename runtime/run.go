@@ -1,0 +1,233 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+
+	"weft/ir"
+	"weft/ir/diag"
+	"weft/ir/plan"
+)
+
+// Result is what a run gives.
+type Result struct {
+	Outputs []*ir.Tensor     // of the caller, in the order of the entry
+	Dims    map[string]int64 // the sizes of the symbolic dims
+}
+
+// Run runs an entry once: it uploads the inputs, runs the plan, whose new states stay on the
+// device, and downloads the outputs. An empty name stands for the only entry that there is.
+// Inputs are the caller's, in the order of the entry; what is wrong with them is reported
+// before anything runs. All errors are diagnostics.
+func (s *Session) Run(entry string, inputs []*ir.Tensor) (*Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bind(entry, inputs)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.enqueue(); err != nil {
+		return nil, b.failed(err)
+	}
+	outputs, err := b.download()
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Outputs: outputs, Dims: maps.Clone(b.bound.Dims)}, nil
+}
+
+// Bind prepares an entry for the sizes of the inputs and uploads these, for runs without
+// transfers: Replay any number of times, Synchronize, Download. The binding keeps its memory
+// until it is closed.
+func (s *Session) Bind(entry string, inputs []*ir.Tensor) (*Binding, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, err := s.bind(entry, inputs)
+	if err != nil {
+		return nil, err
+	}
+	b.held = true
+	return b, nil
+}
+
+// bind finds the binding for inputs and uploads them.
+func (s *Session) bind(name string, inputs []*ir.Tensor) (*Binding, error) {
+	if s.closed {
+		return nil, errClosed
+	}
+	e, err := s.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.binding(e, inputs)
+	if err != nil {
+		return nil, err
+	}
+	return b, b.upload(inputs)
+}
+
+// Upload replaces the inputs by others of the same sizes.
+func (b *Binding) Upload(inputs []*ir.Tensor) error {
+	return b.locked(func() error {
+		dims, err := b.session.bindDims(b.entry, inputs)
+		if err != nil {
+			return err
+		}
+		if !b.has(dims) {
+			return diag.Errorf(diag.RunInputShape, fmt.Sprintf("entry %q", b.entry.plan.Entry), "the inputs have other sizes than those of the binding").
+				Note("bound to %v, given %v", b.bound.Dims, dims)
+		}
+		return b.upload(inputs)
+	})
+}
+
+// upload copies checked inputs to the device, when no run reads the earlier ones any more.
+func (b *Binding) upload(inputs []*ir.Tensor) error {
+	device := b.session.device
+	if err := device.Synchronize(); err != nil {
+		return b.failed(err)
+	}
+	for k, i := range b.entry.inputs {
+		buffer := b.entry.inputBuffers[i]
+		if buffer < 0 || len(inputs[k].Data) == 0 {
+			continue
+		}
+		if err := device.Upload(b.pointers[buffer], inputs[k].Data); err != nil {
+			return b.failed(err)
+		}
+	}
+	return nil
+}
+
+// Replay enqueues one run on the device's stream 0 and does not wait for it.
+func (b *Binding) Replay() error {
+	return b.locked(func() error {
+		if err := b.enqueue(); err != nil {
+			return b.failed(err)
+		}
+		return nil
+	})
+}
+
+// Synchronize waits for all that was enqueued.
+func (b *Binding) Synchronize() error {
+	return b.locked(func() error {
+		if err := b.session.device.Synchronize(); err != nil {
+			return b.failed(err)
+		}
+		return nil
+	})
+}
+
+// Download waits for the last run and gives the outputs of the caller.
+func (b *Binding) Download() (outputs []*ir.Tensor, err error) {
+	err = b.locked(func() error {
+		outputs, err = b.download()
+		return err
+	})
+	return outputs, err
+}
+
+// Dims are the sizes of the symbolic dims.
+func (b *Binding) Dims() map[string]int64 { return maps.Clone(b.bound.Dims) }
+
+// Memory is what the plan needs with these sizes.
+func (b *Binding) Memory() plan.Memory { return b.bound.Memory() }
+
+// Close lets go of the binding. The session keeps it for later runs while there is room.
+func (b *Binding) Close() error {
+	return b.locked(func() error {
+		b.held = false
+		return nil
+	})
+}
+
+func (b *Binding) locked(f func() error) error {
+	b.session.mu.Lock()
+	defer b.session.mu.Unlock()
+	if b.session.closed || !b.held {
+		return errClosed
+	}
+	return f()
+}
+
+func (b *Binding) failed(err error) error { return deviceError(b.entry.plan.Entry, err) }
+
+// deviceError makes a diagnostic of what a device reports.
+func deviceError(place string, err error) error {
+	return diag.Errorf(diag.RunDevice, place, "%v", err).Because(err)
+}
+
+func (b *Binding) download() ([]*ir.Tensor, error) {
+	p, device := b.entry.plan, b.session.device
+	if err := device.Synchronize(); err != nil {
+		return nil, b.failed(err)
+	}
+	outputs := make([]*ir.Tensor, len(b.entry.outputs))
+	for k, i := range b.entry.outputs {
+		t := p.Outputs[i]
+		shape, err := evalShape(t.Shape, b.bound.Dims)
+		if err != nil {
+			return nil, err
+		}
+		outputs[k] = ir.NewTensor(t.Type().DType, shape...)
+		if len(outputs[k].Data) == 0 {
+			continue
+		}
+		if err := device.Download(outputs[k].Data, b.pointers[b.entry.outputBuffers[i]]); err != nil {
+			return nil, deviceError(fmt.Sprintf("output %q", t.Name), err)
+		}
+	}
+	return outputs, nil
+}
+
+// enqueue enqueues a run: the captured graph where the device can capture.
+func (b *Binding) enqueue() error {
+	capturer, ok := b.session.device.(Capturer)
+	if !ok || b.session.options.NoGraph || len(b.work) == 0 {
+		return b.enqueueSteps()
+	}
+	if b.graph == nil {
+		if err := b.capture(capturer); err != nil {
+			return err
+		}
+	}
+	return b.graph.Replay(0)
+}
+
+func (b *Binding) capture(capturer Capturer) error {
+	if err := capturer.BeginCapture(0); err != nil {
+		return err
+	}
+	err := b.enqueueSteps()
+	graph, end := capturer.EndCapture(0)
+	if err != nil {
+		if end == nil {
+			end = graph.Close()
+		}
+		return errors.Join(err, end)
+	}
+	b.graph = graph
+	return end
+}
+
+// enqueueSteps enqueues the steps one by one.
+func (b *Binding) enqueueSteps() error {
+	device := b.session.device
+	for _, c := range b.work {
+		var err error
+		switch {
+		case c.launch != nil:
+			err = device.Launch(0, *c.launch)
+		case c.pattern != nil:
+			err = device.Fill(0, c.dst, c.pattern, c.count)
+		default:
+			err = device.Copy(0, c.dst, c.src, c.size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
