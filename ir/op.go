@@ -2,6 +2,8 @@ package ir
 
 import "reflect"
 
+//go:generate go run ./internal/opdoc ../docs/ir.md
+
 // Kind is an operator kind.
 type Kind uint8
 
@@ -188,7 +190,7 @@ func kindTable() (t [NumKinds]KindInfo) {
 	binary(sameAs(orderable), "Elementwise; NaN if either is NaN; -0 is less than +0; on bool, or and and.", OpMaximum, "maximum", OpMinimum, "minimum")
 	binary(sameAs(floating), "Elementwise angle of the point (second, first).", OpAtan2, "atan2")
 	binary(sameAs(integral), "Elementwise on bits; on bool, logical.", OpAnd, "and", OpOr, "or", OpXor, "xor")
-	binary(sameAs(integer), "Elementwise shift; counts of the width or more, or negative, shift everything out.",
+	binary(sameAs(integer), "Elementwise shift; counts of the width or more, or negative, shift everything out. An arithmetic shift of an unsigned type brings in zeros.",
 		OpShiftLeft, "shift_left", OpShiftRightArithmetic, "shift_right_arithmetic", OpShiftRightLogical, "shift_right_logical")
 	t[OpCompare] = KindInfo{"compare", ClassElementwise, 2, 2, &CompareAttrs{}, 0, inferCompare, "Elementwise comparison to bool."}
 	t[OpSelect] = KindInfo{"select", ClassElementwise, 3, 3, nil, 0, inferSelect, "Elementwise choice: the second operand where the first (bool) is true, else the third."}

@@ -273,7 +273,8 @@ func (pr *printer) attrs(a Attrs) {
 func (pr *printer) fields(v reflect.Value, open string, start int) {
 	for i := range v.NumField() {
 		f := v.Field(i)
-		_, enum := f.Interface().(encoding.TextMarshaler)
+		_, named := f.Interface().(encoding.TextMarshaler)
+		enum := named && f.Kind() == reflect.Uint8
 		if !enum && (f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0) {
 			continue
 		}

@@ -321,11 +321,9 @@ func gather(c *call) (*ir.Tensor, error) {
 		}
 	}
 	to, from := whole(out), whole(x)
-	var offsetDims []int // of the operand, those that stay
 	var window, fromStrides, toStrides, batchShape, batchStrides []int64
 	for d := range x.Shape {
 		if !slices.Contains(a.CollapsedSliceDims, d) && !slices.Contains(a.OperandBatchingDims, d) {
-			offsetDims = append(offsetDims, d)
 			window = append(window, sizes[d])
 			fromStrides = append(fromStrides, from.strides[d])
 		}
