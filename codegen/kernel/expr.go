@@ -385,28 +385,28 @@ func Difference(x, y *Expr) (int64, bool) {
 // MultipleOf tells whether x is a multiple of v for every value of its variables. divisor
 // tells what size parameters are known to be multiples of.
 func MultipleOf(x *Expr, v int64, divisor func(*Expr) int64) bool {
-	l := linearOf(x)
-	if l.c%v != 0 {
-		return false
-	}
-	for i, t := range l.terms {
-		if l.coefs[i]%v != 0 && (l.coefs[i]*termDivisor(t, divisor))%v != 0 {
-			return false
-		}
-	}
-	return true
+	return knownDivisor(x, v, divisor)%v == 0
 }
 
-func termDivisor(t *Expr, divisor func(*Expr) int64) int64 {
-	switch t.Op {
-	case Size:
-		if divisor != nil {
-			return divisor(t)
+// knownDivisor is a divisor of v that x is surely a multiple of.
+func knownDivisor(x *Expr, v int64, divisor func(*Expr) int64) int64 {
+	l := linearOf(x)
+	d := gcd(v, l.c)
+	for i, t := range l.terms {
+		f := int64(1)
+		switch t.Op {
+		case Size:
+			f = max(1, divisor(t))
+		case Mul: // of two variables
+			f = knownDivisor(t.Args[0], v, divisor) * knownDivisor(t.Args[1], v, divisor)
+		case Select:
+			f = gcd(knownDivisor(t.Args[1], v, divisor), knownDivisor(t.Args[2], v, divisor))
+		case SMin, SMax:
+			f = gcd(knownDivisor(t.Args[0], v, divisor), knownDivisor(t.Args[1], v, divisor))
 		}
-	case Mul: // of two variables
-		return termDivisor(t.Args[0], divisor) * termDivisor(t.Args[1], divisor)
+		d = gcd(d, gcd(v, f)*gcd(v, l.coefs[i]))
 	}
-	return 1
+	return d
 }
 
 // DivMod divides a non-negative index by a positive one: quotient and remainder. Multiples of

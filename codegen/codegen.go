@@ -1,0 +1,242 @@
+// Package codegen turns a scheduled program into kernels and launch plans.
+package codegen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"weft/codegen/kernel"
+	"weft/codegen/llvm"
+	"weft/ir"
+	"weft/ir/diag"
+	"weft/ir/plan"
+)
+
+// Lowered is a scheduled program as kernels and plans. Kernels are the same for every target.
+type Lowered struct {
+	Kernels []llvm.Module // each once, in the order of first use
+	Plans   []*plan.Plan  // one an entry, in order; Target is still to be set
+}
+
+// lowerer remembers kernels that were made already: repeated layers are compiled once.
+type lowerer struct {
+	program *ir.Program
+	byShape map[string]built // by the kernel operation's text
+	byName  map[string]bool
+	out     *Lowered
+}
+
+type built struct {
+	name   string
+	kernel *kernel.Kernel
+}
+
+// Lower makes the kernels and plans of a scheduled program.
+func Lower(p *ir.Program) (*Lowered, error) {
+	l := &lowerer{program: p, byShape: map[string]built{}, byName: map[string]bool{}, out: &Lowered{}}
+	var errs diag.List
+	for _, e := range p.Entries {
+		pl, err := l.entry(e)
+		if err != nil {
+			errs = append(errs, diag.All(err)...)
+			continue
+		}
+		l.out.Plans = append(l.out.Plans, pl)
+	}
+	if len(errs) > 0 {
+		errs.Sort()
+		return nil, errs
+	}
+	return l.out, nil
+}
+
+// entry makes the plan of one entry.
+func (l *lowerer) entry(e *ir.Entry) (*plan.Plan, error) {
+	pl := &plan.Plan{Version: plan.Version, Entry: e.Name}
+	for _, s := range l.program.Symbols {
+		d := plan.Dim{Name: s.Name, Min: s.Min, Multiple: s.Multiple}
+		if s.Max < ir.NoBound {
+			d.Max = s.Max
+		}
+		pl.Dims = append(pl.Dims, d)
+	}
+	buffers := newBufferTable(pl, e)
+	var errs diag.List
+	for _, op := range e.Body.Ops {
+		launch, err := l.launch(e, op, buffers)
+		if err != nil {
+			errs = append(errs, diag.All(err)...)
+			continue
+		}
+		pl.Steps = append(pl.Steps, plan.Step{Launch: launch})
+	}
+	for i, v := range e.Body.Results {
+		if place := e.Memory.Places[v]; place.Kind == ir.InArena {
+			to := buffers.stateInput(e.Outputs[i].State)
+			pl.Steps = append(pl.Steps, plan.Step{Copy: &plan.Copy{From: buffers.of(v), To: to}})
+		}
+	}
+	return pl, errs.Err()
+}
+
+// launch makes the launch of a kernel operation.
+func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.Launch, error) {
+	if op.Kind != ir.OpKernel {
+		return nil, diag.Errorf("W4005", op.Loc, "the compiled path does not run operator %s yet", op.Kind).
+			Suggest("run the program with --device reference")
+	}
+	b, err := l.kernel(e, op)
+	if err != nil {
+		return nil, err
+	}
+	k := b.kernel
+	launch := &plan.Launch{Kernel: b.name, Grid: k.Grid, Block: k.Threads, Label: label(op)}
+	for _, v := range op.Operands {
+		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: plan.Read})
+	}
+	for _, v := range op.Results {
+		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: plan.Write})
+	}
+	for _, d := range k.Sizes {
+		launch.Args = append(launch.Args, plan.Arg{Buffer: -1, Value: d, Bits: k.Index.Bits()})
+	}
+	return launch, nil
+}
+
+// kernel finds or makes the kernel of an operation. Its name is a hash of its LLVM IR.
+func (l *lowerer) kernel(e *ir.Entry, op *ir.Op) (built, error) {
+	shape := shapeKey(e, op)
+	if b, ok := l.byShape[shape]; ok {
+		return b, nil
+	}
+	k, err := kernel.Build(l.program, e, op)
+	if err != nil {
+		return built{}, err
+	}
+	const placeholder = "weft_kernel_name"
+	text := llvm.Emit(k, placeholder).String()
+	sum := sha256.Sum256([]byte(text))
+	b := built{op.Attrs.(*ir.KernelAttrs).Group.String() + "_" + hex.EncodeToString(sum[:8]), k}
+	l.byShape[shape] = b
+	if !l.byName[b.name] {
+		l.byName[b.name] = true
+		l.out.Kernels = append(l.out.Kernels, llvm.Module{Name: b.name, Text: strings.ReplaceAll(text, placeholder, b.name)})
+	}
+	return b, nil
+}
+
+// shapeKey is equal for kernel operations that are the same but for the values they use.
+func shapeKey(e *ir.Entry, op *ir.Op) string {
+	var b strings.Builder
+	region := op.Regions[0]
+	number := map[ir.Value]int{}
+	define := func(vs []ir.Value) {
+		for _, v := range vs {
+			number[v] = len(number)
+			fmt.Fprintf(&b, "%s;", e.Type(v))
+		}
+	}
+	use := func(vs []ir.Value) {
+		for _, v := range vs {
+			fmt.Fprintf(&b, "%d,", number[v])
+		}
+	}
+	b.WriteString(ir.AttrsText(op.Attrs))
+	define(region.Params)
+	for _, inner := range region.Ops {
+		fmt.Fprintf(&b, "\n%d ", inner.Kind)
+		use(inner.Operands)
+		b.WriteString(ir.AttrsText(inner.Attrs))
+		define(inner.Results)
+	}
+	use(region.Results)
+	return b.String()
+}
+
+// label says what a kernel computes and where in the model, for people.
+func label(op *ir.Op) string {
+	var kinds []string
+	for _, inner := range op.Regions[0].Ops {
+		if c := inner.Kind.Info().Class; c == ir.ClassSource || c == ir.ClassIndex && len(op.Regions[0].Ops) > 1 {
+			continue
+		}
+		kinds = append(kinds, inner.Kind.String())
+	}
+	const shown = 6
+	if len(kinds) > shown {
+		kinds = append(kinds[:shown], fmt.Sprintf("+%d", len(kinds)-shown))
+	}
+	if len(kinds) == 0 {
+		kinds = []string{"copy"}
+	}
+	text := strings.Join(kinds, " ")
+	if op.Loc != "" {
+		text += " at " + op.Loc
+	}
+	return text
+}
+
+// bufferTable gives values their buffers in the plan.
+type bufferTable struct {
+	entry   *ir.Entry
+	inputs  []int // buffer by input
+	outputs []int // buffer by output, -1 where a state takes the value by a copy
+	arena   []int
+}
+
+func newBufferTable(pl *plan.Plan, e *ir.Entry) *bufferTable {
+	t := &bufferTable{entry: e}
+	add := func(b plan.Buffer) int {
+		pl.Buffers = append(pl.Buffers, b)
+		return len(pl.Buffers) - 1
+	}
+	for i, in := range e.Inputs {
+		typ := e.Type(e.Body.Params[i])
+		pl.Inputs = append(pl.Inputs, plan.Tensor{Name: in.Name, State: in.State, DType: typ.DType.String(), Shape: typ.Shape})
+		t.inputs = append(t.inputs, add(plan.Buffer{Kind: plan.Input, Index: i, Size: typ.Bytes(), Name: in.Name}))
+	}
+	for i, out := range e.Outputs {
+		v := e.Body.Results[i]
+		typ := e.Type(v)
+		pl.Outputs = append(pl.Outputs, plan.Tensor{Name: out.Name, State: out.State, DType: typ.DType.String(), Shape: typ.Shape})
+		buffer := -1
+		if e.Memory.Places[v].Kind == ir.InOutput {
+			buffer = add(plan.Buffer{Kind: plan.Output, Index: i, Size: typ.Bytes(), Name: out.Name})
+		}
+		t.outputs = append(t.outputs, buffer)
+	}
+	first := len(pl.Buffers)
+	for _, b := range e.Memory.Buffers {
+		after := make([]int, len(b.After))
+		for n, j := range b.After {
+			after[n] = first + j
+		}
+		t.arena = append(t.arena, add(plan.Buffer{Kind: plan.Arena, Size: b.Size, After: after}))
+	}
+	return t
+}
+
+// of is the buffer of a value.
+func (t *bufferTable) of(v ir.Value) int {
+	switch p := t.entry.Memory.Places[v]; p.Kind {
+	case ir.InInput:
+		return t.inputs[p.Index]
+	case ir.InOutput:
+		return t.outputs[p.Index]
+	case ir.InArena:
+		return t.arena[p.Index]
+	}
+	panic("BUG: a kernel uses a value that has no place")
+}
+
+// stateInput is the buffer in which an entry reads a state.
+func (t *bufferTable) stateInput(state string) int {
+	for i, in := range t.entry.Inputs {
+		if in.State == state {
+			return t.inputs[i]
+		}
+	}
+	panic("BUG: a state is written by a copy that the entry does not read")
+}

@@ -1,0 +1,71 @@
+// Package frontend recognises model files and hands them to the frontend that reads them.
+package frontend
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"weft/frontend/fx"
+	"weft/frontend/lower"
+	"weft/frontend/onnx"
+	"weft/ir"
+	"weft/ir/diag"
+)
+
+// Import reads a model file: a torch.export archive (.pt2, or a graph-only .json.zip), an ONNX
+// file, or program text. The contents decide, not the name.
+func Import(path string) (*lower.Imported, error) {
+	head, err := readHead(path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
+		return fx.Import(path, fx.Options{})
+	case isProgramText(head):
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, unreadable(path, err)
+		}
+		p, err := ir.ParseProgram(path, text)
+		if err != nil {
+			return nil, err
+		}
+		return &lower.Imported{Program: p}, ir.Verify(p)
+	}
+	return onnx.Import(path, onnx.Options{})
+}
+
+// isProgramText tells whether a file starts as program text does: a comment, a dim, a state
+// or an entry.
+func isProgramText(head []byte) bool {
+	head = bytes.TrimLeft(head, " \t\r\n")
+	for _, word := range []string{"//", "dim ", "state ", "entry "} {
+		if bytes.HasPrefix(head, []byte(word)) {
+			return true
+		}
+	}
+	return false
+}
+
+func readHead(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, unreadable(path, err)
+	}
+	if n == 0 {
+		return nil, diag.Errorf("W1000", "", "the file is empty").In(path).Suggest("export the model again")
+	}
+	return head[:n], nil
+}
+
+func unreadable(path string, err error) error {
+	return diag.Errorf("W0003", "", "cannot read the file: %v", err).In(path).Because(err).Suggest("check the path and its permissions")
+}

@@ -1,0 +1,106 @@
+// Package target describes the GPUs that weft compiles for. A description is a text file in
+// targets/, one "key value" a line: a new GPU is a new file and, where its instructions are
+// new, a newer llc.
+package target
+
+import (
+	"bufio"
+	"embed"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weft/ir/diag"
+)
+
+// Target is a GPU description.
+type Target struct {
+	Name            string // "sm_90a"
+	Title           string // "Hopper (H100, H200)"
+	Compute         int    // 90
+	ArchSpecific    bool   // runs on exactly this architecture
+	PTX             string // version that llc writes for it, "8.0"
+	MinDriver       string // oldest driver that loads it
+	Multiprocessors int    // of the largest part
+	SharedPerBlock  int    // bytes after opting in
+	Memory          int64  // bytes of the usual part
+}
+
+//go:embed targets/*.txt
+var files embed.FS
+
+// All lists the targets in ascending order.
+func All() []Target {
+	names, err := fs.Glob(files, "targets/*.txt")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	var all []Target
+	for _, name := range names {
+		text, err := files.ReadFile(name)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		t, err := parse(strings.TrimSuffix(strings.TrimPrefix(name, "targets/"), ".txt"), string(text))
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b Target) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Find gives the target of a name.
+func Find(name string) (Target, error) {
+	var names []string
+	for _, t := range All() {
+		if t.Name == name {
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	return Target{}, diag.Errorf("W0002", "--target", "there is no target %q", name).Suggest("targets are %s", strings.Join(names, ", "))
+}
+
+func parse(name, text string) (Target, error) {
+	t := Target{Name: name}
+	scanner := bufio.NewScanner(strings.NewReader(text))
+	for scanner.Scan() {
+		line := strings.TrimSpace(scanner.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		key, value, _ := strings.Cut(line, " ")
+		if err := t.set(key, strings.TrimSpace(value)); err != nil {
+			return t, fmt.Errorf("target %s: %s: %w", name, key, err)
+		}
+	}
+	return t, scanner.Err()
+}
+
+func (t *Target) set(key, value string) (err error) {
+	switch key {
+	case "title":
+		t.Title = value
+	case "compute":
+		t.Compute, err = strconv.Atoi(value)
+	case "arch_specific":
+		t.ArchSpecific, err = strconv.ParseBool(value)
+	case "ptx":
+		t.PTX = value
+	case "min_driver":
+		t.MinDriver = value
+	case "multiprocessors":
+		t.Multiprocessors, err = strconv.Atoi(value)
+	case "shared_per_block":
+		t.SharedPerBlock, err = strconv.Atoi(value)
+	case "memory":
+		t.Memory, err = strconv.ParseInt(value, 10, 64)
+	default:
+		err = fmt.Errorf("unknown key")
+	}
+	return err
+}

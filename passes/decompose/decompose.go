@@ -1,0 +1,130 @@
+// Package decompose replaces composite operations that no kernel runs whole by the primitives
+// that define them.
+package decompose
+
+import (
+	"math"
+
+	"weft/ir"
+)
+
+// Run decomposes attention in every entry. It tells whether anything changed.
+func Run(p *ir.Program) (bool, error) {
+	changed := false
+	for _, e := range p.Entries {
+		if err := ir.Try(func() { changed = block(p, e, &e.Body) || changed }); err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
+	ops := b.Ops
+	b.Ops = nil
+	changed := false
+	builder := &ir.Builder{Program: p, Entry: e, Block: b}
+	for _, op := range ops {
+		for _, r := range op.Regions {
+			changed = block(p, e, r) || changed
+		}
+		if op.Kind != ir.OpAttention {
+			b.Ops = append(b.Ops, op)
+			continue
+		}
+		changed = true
+		builder.Loc = op.Loc
+		replace(b, e, op, attention(builder, op))
+	}
+	return changed
+}
+
+// replace gives the operation's result value to the last operation made: it defines v.
+func replace(b *ir.Block, e *ir.Entry, op *ir.Op, v ir.Value) {
+	for _, made := range b.Ops {
+		for i, r := range made.Results {
+			if r == v {
+				made.Results[i] = op.Results[0]
+				return
+			}
+		}
+	}
+	panic("BUG: a decomposition did not define its result")
+}
+
+// attention writes softmax(q k^T * scale + mask) v out. Its interior is float32 (float64 for
+// float64 operands) and is rounded once at the end. Query heads that share key and value heads
+// are a batch dim of their own.
+func attention(b *ir.Builder, op *ir.Op) ir.Value {
+	a := op.Attrs.(*ir.AttentionAttrs)
+	result := b.Type(op.Results[0])
+	inner := ir.F32
+	if result.DType == ir.F64 {
+		inner = ir.F64
+	}
+	q, k, v := op.Operands[0], op.Operands[1], op.Operands[2]
+	qs, ks := b.Shape(q), b.Shape(k)
+	batch, heads, s, t := qs[0], qs[1], qs[2], ks[2]
+	groups := ks[1]
+	repeats, _ := heads.DivExact(groups)
+	single := repeats.Is(1)
+	if !single {
+		q = b.Reshape(q, []ir.Dim{batch, groups, repeats, s, qs[3]})
+	}
+	rank := b.Rank(q)
+	scores := b.DotGeneral(q, k, &ir.DotAttrs{LhsBatch: []int{0, 1}, RhsBatch: []int{0, 1},
+		LhsContract: []int{rank - 1}, RhsContract: []int{3}, To: inner})
+	full := b.Shape(scores)
+	scores = b.Binary(ir.OpMultiply, scores, b.Full(ir.TensorOf(inner, full...), a.Scale))
+	scores = mask(b, a, op, scores, single, s, t)
+
+	weights := softmax(b, scores, inner)
+	out := b.DotGeneral(weights, b.Convert(v, inner), &ir.DotAttrs{LhsBatch: []int{0, 1}, RhsBatch: []int{0, 1},
+		LhsContract: []int{rank - 1}, RhsContract: []int{2}, To: result.DType})
+	return b.Reshape(out, result.Shape)
+}
+
+// mask hides scores: with minus infinity where a bool mask or the causal rule says so, or adds
+// a bias.
+func mask(b *ir.Builder, a *ir.AttentionAttrs, op *ir.Op, scores ir.Value, single bool, s, t ir.Dim) ir.Value {
+	full := b.Type(scores)
+	hidden := b.Full(full, math.Inf(-1))
+	if a.Causal {
+		square := []ir.Dim{s, t}
+		row := b.Iota(ir.I64, square, 0)
+		if a.AlignEnd {
+			row = b.Binary(ir.OpAdd, row, b.Broadcast(b.Dim(t.Sub(s)), square, nil))
+		}
+		seen := b.Compare(ir.LE, b.Iota(ir.I64, square, 1), row)
+		scores = b.Select(b.BroadcastTo(seen, full.Shape), scores, hidden)
+	}
+	if len(op.Operands) < 4 {
+		return scores
+	}
+	m := op.Operands[3]
+	if ms := b.Shape(m); !single {
+		dims := []ir.Dim{ms[0], ir.Const(1), ir.Const(1), ms[2], ms[3]}
+		if !ms[1].Is(1) {
+			dims[1], dims[2] = full.Shape[1], full.Shape[2]
+		}
+		m = b.Reshape(m, dims)
+	}
+	if b.DType(m) == ir.Bool {
+		return b.Select(b.BroadcastTo(m, full.Shape), scores, hidden)
+	}
+	return b.Binary(ir.OpAdd, scores, b.BroadcastTo(b.Convert(m, full.DType), full.Shape))
+}
+
+// softmax over the last dim; a row of minus infinities gives zeros.
+func softmax(b *ir.Builder, x ir.Value, inner ir.DType) ir.Value {
+	last := b.Rank(x) - 1
+	full := b.Type(x)
+	spread := func(v ir.Value) ir.Value { return b.BroadcastTo(v, full.Shape) }
+	largest := b.ReduceKeep(ir.Max, x, last)
+	empty := b.Compare(ir.EQ, largest, b.FullLike(largest, math.Inf(-1)))
+	largest = b.Select(empty, b.FullLike(largest, 0), largest)
+	e := b.Unary(ir.OpExponential, b.Binary(ir.OpSubtract, x, spread(largest)))
+	sum := b.ReduceKeep(ir.Sum, e, last)
+	sum = b.Select(empty, b.FullLike(sum, 1), sum)
+	return b.Binary(ir.OpDivide, e, spread(sum))
+}

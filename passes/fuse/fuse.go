@@ -1,0 +1,353 @@
+// Package fuse gathers operations into kernel groups. Each group becomes one kernel operation
+// whose region holds its operations; what several groups need is either materialised by a
+// group of its own or, when it costs nothing to compute again, copied into each.
+package fuse
+
+import (
+	"fmt"
+	"slices"
+
+	"weft/ir"
+)
+
+// Decision says of a producer and a consumer in different operations whether they are in one
+// kernel, and if not why.
+type Decision struct {
+	Producer string `json:"producer"`
+	Consumer string `json:"consumer"`
+	Fused    bool   `json:"fused"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Run fuses the body of every entry and returns its decisions by entry.
+func Run(p *ir.Program) (map[string][]Decision, error) {
+	decisions := map[string][]Decision{}
+	for _, e := range p.Entries {
+		f := newFuser(p, e)
+		f.groupAll()
+		f.rewrite()
+		decisions[e.Name] = f.decisions
+	}
+	return decisions, nil
+}
+
+// maxOps and maxOperands bound a group, so that its kernel fits a thread's registers.
+const (
+	maxOps      = 160
+	maxOperands = 24
+)
+
+type fuser struct {
+	program   *ir.Program
+	entry     *ir.Entry
+	ops       []*ir.Op
+	def       map[ir.Value]int // index of the defining operation
+	users     [][]int          // by operation; -1 is a result of the entry
+	memberOf  [][]*group       // by operation
+	groups    []*group         // roots descending
+	decisions []Decision
+}
+
+// group is a set of operations that becomes one kernel.
+type group struct {
+	kind    ir.Group
+	root    int
+	members map[int]bool
+	anchor  int      // of a contract group, else -1
+	full    []ir.Dim // of a rows group: the shape that is reduced
+	axes    []int
+	refused map[int]string // producers left out, with the reason
+	joined  []int          // members whose producers are still to be looked at
+}
+
+func newFuser(p *ir.Program, e *ir.Entry) *fuser {
+	f := &fuser{program: p, entry: e, ops: e.Body.Ops, def: map[ir.Value]int{}}
+	f.users, f.memberOf = make([][]int, len(f.ops)), make([][]*group, len(f.ops))
+	for i, op := range f.ops {
+		for _, r := range op.Results {
+			f.def[r] = i
+		}
+	}
+	for i, op := range f.ops {
+		for _, j := range f.producers(op) {
+			f.users[j] = append(f.users[j], i)
+		}
+	}
+	for _, v := range e.Body.Results {
+		if j, ok := f.def[v]; ok {
+			f.users[j] = append(f.users[j], -1)
+		}
+	}
+	return f
+}
+
+// producers lists the operations that define what op uses, each once, in operand order.
+func (f *fuser) producers(op *ir.Op) []int {
+	var out []int
+	add := func(v ir.Value) {
+		if j, ok := f.def[v]; ok && !slices.Contains(out, j) {
+			out = append(out, j)
+		}
+	}
+	for _, v := range op.Operands {
+		add(v)
+	}
+	for _, r := range op.Regions {
+		r.Uses(func(v *ir.Value) { add(*v) })
+	}
+	return out
+}
+
+// groupAll makes the groups, from the last operation to the first, so that all users of an
+// operation are in groups when its turn comes.
+func (f *fuser) groupAll() {
+	for i := len(f.ops) - 1; i >= 0; i-- {
+		if f.needed(i) {
+			f.grow(i)
+		}
+	}
+}
+
+// needed tells whether an operation's result must exist in memory: some user is in a group
+// that does not hold the operation itself.
+func (f *fuser) needed(i int) bool {
+	for _, u := range f.users[i] {
+		if u < 0 || f.ops[u].Kind.Info().Class == ir.ClassControl {
+			return true
+		}
+		for _, g := range f.memberOf[u] {
+			if !g.members[i] {
+				return true
+			}
+		}
+	}
+	return len(f.users[i]) == 0
+}
+
+// grow makes a group around a root and takes producers in, nearest first, as far as the rules
+// of its kind allow.
+func (f *fuser) grow(root int) {
+	g := &group{root: root, members: map[int]bool{root: true}, anchor: -1, refused: map[int]string{}}
+	f.groups = append(f.groups, g)
+	f.memberOf[root] = append(f.memberOf[root], g)
+	op := f.ops[root]
+	if op.Kind.Info().Class == ir.ClassControl {
+		return // stays an operation of its own
+	}
+	f.startKind(g, op)
+	pending := f.producers(op)
+	for len(pending) > 0 {
+		slices.Sort(pending)
+		j := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
+		if g.members[j] || g.refused[j] != "" {
+			continue
+		}
+		if reason := f.refuse(g, j); reason != "" {
+			g.refused[j] = reason
+			continue
+		}
+		f.join(g, j)
+		for _, i := range g.joined {
+			pending = append(pending, f.producers(f.ops[i])...)
+		}
+		g.joined = nil
+	}
+	f.record(g)
+}
+
+// join makes an operation a member.
+func (f *fuser) join(g *group, j int) {
+	g.joined = append(g.joined, j)
+	if !g.members[j] {
+		g.members[j] = true
+		f.memberOf[j] = append(f.memberOf[j], g)
+	}
+}
+
+// startKind sets the kind of a group by its root.
+func (f *fuser) startKind(g *group, op *ir.Op) {
+	switch {
+	case f.contracts(op):
+		g.kind, g.anchor = ir.ContractGroup, g.root
+	case f.reducesRows(op):
+		f.makeRows(g, op)
+	}
+}
+
+func (f *fuser) makeRows(g *group, op *ir.Op) {
+	g.kind = ir.RowsGroup
+	g.full, g.axes = f.entry.Type(op.Operands[0]).Shape, op.Attrs.(*ir.ReduceAttrs).Axes
+}
+
+// exclusive tells whether every user of j is in g and nothing else will need j in memory.
+func (f *fuser) exclusive(g *group, j int) bool { return f.exclusiveTo(g, g.members, j) }
+
+// exclusiveTo is exclusive for g with other members.
+func (f *fuser) exclusiveTo(g *group, members map[int]bool, j int) bool {
+	for _, u := range f.users[j] {
+		if u < 0 || !members[u] {
+			return false
+		}
+		for _, other := range f.memberOf[u] {
+			if other != g && !other.members[j] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// refuse gives the reason for which j cannot join g; empty when it can, and then g has the kind
+// that j makes of it.
+func (f *fuser) refuse(g *group, j int) string {
+	op := f.ops[j]
+	if op.Kind.Info().Class == ir.ClassControl || len(op.Results) != 1 {
+		return "control flow and operations with several results are kernels of their own"
+	}
+	if len(g.members) >= maxOps {
+		return fmt.Sprintf("the kernel has %d operations already", len(g.members))
+	}
+	if !free(op) && !f.exclusive(g, j) {
+		return "its value is needed elsewhere too"
+	}
+	if f.operandCount(g, j) > maxOperands {
+		return fmt.Sprintf("the kernel would read more than %d tensors", maxOperands)
+	}
+	if g.kind == ir.ContractGroup {
+		if reason := f.refusePrologue(g, j); reason != "" {
+			return reason
+		}
+	}
+	switch {
+	case f.contracts(op):
+		return f.refuseContraction(g, j)
+	case f.reducesRows(op):
+		return f.refuseReduction(g, j)
+	case expensive(op):
+		return f.refuseSerial(g, j)
+	}
+	if costly(op) && f.repeated(g, j) && !f.onceARow(g, j) {
+		return "it would be computed again for each use of the same element"
+	}
+	return f.checkRows(g, j)
+}
+
+// operandCount is the number of tensors that the group would read with j in it.
+func (f *fuser) operandCount(g *group, j int) int {
+	seen := map[ir.Value]bool{}
+	count := func(i int) {
+		for _, v := range f.ops[i].Operands {
+			if d, ok := f.def[v]; !ok || !g.members[d] && d != j {
+				seen[v] = true
+			}
+		}
+	}
+	for i := range g.members {
+		count(i)
+	}
+	count(j)
+	return len(seen)
+}
+
+// record notes for each neighbour of the group whether it is in the group.
+func (f *fuser) record(g *group) {
+	members := sortedMembers(g)
+	for _, i := range members {
+		for _, j := range f.producers(f.ops[i]) {
+			d := Decision{Producer: f.name(j), Consumer: f.name(i), Fused: g.members[j]}
+			if !d.Fused {
+				d.Reason = g.refused[j]
+			}
+			f.decisions = append(f.decisions, d)
+		}
+	}
+}
+
+func (f *fuser) name(i int) string {
+	op := f.ops[i]
+	if op.Loc == "" {
+		return op.Kind.String()
+	}
+	return op.Kind.String() + " at " + op.Loc
+}
+
+func sortedMembers(g *group) []int {
+	members := make([]int, 0, len(g.members))
+	for i := range g.members {
+		members = append(members, i)
+	}
+	slices.Sort(members)
+	return members
+}
+
+// rewrite replaces the body by the kernel operations, in the order of their roots.
+func (f *fuser) rewrite() {
+	slices.Reverse(f.groups)
+	body := &f.entry.Body
+	body.Ops = nil
+	for _, g := range f.groups {
+		if f.ops[g.root].Kind.Info().Class == ir.ClassControl {
+			body.Ops = append(body.Ops, f.ops[g.root])
+			continue
+		}
+		body.Ops = append(body.Ops, f.kernel(g))
+	}
+	f.materialiseResults()
+}
+
+// kernel makes the kernel operation of a group, with values of its own inside.
+func (f *fuser) kernel(g *group) *ir.Op {
+	region := &ir.Block{}
+	inside := map[ir.Value]ir.Value{}
+	k := &ir.Op{Kind: ir.OpKernel, Attrs: &ir.KernelAttrs{Group: g.kind}, Regions: []*ir.Block{region}, Results: slices.Clone(f.ops[g.root].Results)}
+	k.Loc = f.ops[g.root].Loc
+	if g.anchor >= 0 {
+		k.Loc = f.ops[g.anchor].Loc
+	}
+	for _, i := range sortedMembers(g) {
+		op := *f.ops[i]
+		op.Operands = make([]ir.Value, len(f.ops[i].Operands))
+		for n, v := range f.ops[i].Operands {
+			w, ok := inside[v]
+			if !ok {
+				w = f.entry.NewValue(f.entry.Type(v))
+				inside[v] = w
+				region.Params = append(region.Params, w)
+				k.Operands = append(k.Operands, v)
+			}
+			op.Operands[n] = w
+		}
+		op.Results = make([]ir.Value, len(f.ops[i].Results))
+		for n, r := range f.ops[i].Results {
+			op.Results[n] = f.entry.NewValue(f.entry.Type(r))
+			inside[r] = op.Results[n]
+		}
+		region.Ops = append(region.Ops, &op)
+	}
+	for _, r := range f.ops[g.root].Results {
+		region.Results = append(region.Results, inside[r])
+	}
+	return k
+}
+
+// materialiseResults gives each result of the entry memory of its own: a copy where it is a
+// parameter or another result too.
+func (f *fuser) materialiseResults() {
+	seen := map[ir.Value]bool{}
+	for _, v := range f.entry.Body.Params {
+		seen[v] = true
+	}
+	for i, v := range f.entry.Body.Results {
+		if !seen[v] {
+			seen[v] = true
+			continue
+		}
+		t := f.entry.Type(v)
+		inner := f.entry.NewValue(t)
+		copied := f.entry.NewValue(t)
+		f.entry.Body.Ops = append(f.entry.Body.Ops, &ir.Op{Kind: ir.OpKernel, Operands: []ir.Value{v}, Results: []ir.Value{copied},
+			Attrs: &ir.KernelAttrs{}, Regions: []*ir.Block{{Params: []ir.Value{inner}, Results: []ir.Value{inner}}}})
+		f.entry.Body.Results[i] = copied
+	}
+}

@@ -1,0 +1,83 @@
+// Package memory gives every value of a scheduled entry a place: the caller's memory, a
+// state's, or a buffer of the arena, which values share whose lives do not overlap.
+package memory
+
+import (
+	"cmp"
+	"slices"
+
+	"weft/ir"
+)
+
+// Run plans the memory of every entry. It tells whether anything changed.
+func Run(p *ir.Program) (bool, error) {
+	for _, e := range p.Entries {
+		plan(e)
+	}
+	return len(p.Entries) > 0, nil
+}
+
+func plan(e *ir.Entry) {
+	m := &ir.Memory{Places: make([]ir.Place, len(e.Types))}
+	for i, v := range e.Body.Params {
+		m.Places[v] = ir.Place{Kind: ir.InInput, Index: i}
+	}
+	inputStates := map[string]bool{}
+	for _, in := range e.Inputs {
+		inputStates[in.State] = in.State != ""
+	}
+	last := map[ir.Value]int{} // last step that reads a value
+	end := len(e.Body.Ops)
+	for i, op := range e.Body.Ops {
+		for _, v := range op.Operands {
+			last[v] = i
+		}
+	}
+	for i, v := range e.Body.Results {
+		// A state that the entry also reads takes its new value after all reads, by a copy;
+		// other results are written in place.
+		if inputStates[e.Outputs[i].State] {
+			last[v] = end
+			continue
+		}
+		m.Places[v] = ir.Place{Kind: ir.InOutput, Index: i}
+	}
+	var live []placed
+	for i, op := range e.Body.Ops {
+		for _, r := range op.Results {
+			if m.Places[r].Kind == ir.Nowhere {
+				live = append(live, placed{r, ir.ArenaBuffer{Size: e.Type(r).Bytes(), First: i, Last: max(i, last[r])}})
+			}
+		}
+	}
+	arrange(m, live)
+	e.Memory = m
+}
+
+// placed is a value that needs a buffer.
+type placed struct {
+	value  ir.Value
+	buffer ir.ArenaBuffer
+}
+
+// arrange puts buffers into the arena, the largest first, so that small ones fill the gaps.
+// Sizes that are not comparable keep the order of the steps.
+func arrange(m *ir.Memory, live []placed) {
+	slices.SortStableFunc(live, func(a, b placed) int {
+		return cmp.Compare(typical(b.buffer.Size), typical(a.buffer.Size))
+	})
+	for i, p := range live {
+		for j, other := range live[:i] {
+			if p.buffer.First <= other.buffer.Last && other.buffer.First <= p.buffer.Last {
+				p.buffer.After = append(p.buffer.After, j)
+			}
+		}
+		m.Buffers = append(m.Buffers, p.buffer)
+		m.Places[p.value] = ir.Place{Kind: ir.InArena, Index: i}
+	}
+}
+
+// typical is a size with every symbol at a middling value, to order by.
+func typical(d ir.Dim) int64 {
+	return d.Bounds(func(string) (ir.Range, bool) { return ir.Range{Min: 64, Max: 64}, true }).Max
+}

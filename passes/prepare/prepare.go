@@ -1,0 +1,239 @@
+// Package prepare moves what depends on weights alone into the init entry, which runs once
+// when an artifact is loaded: folded norms, converted and transposed weights. Its results are
+// states of kind prepared. A compile never looks at weights, so one artifact serves every
+// checkpoint of a model.
+package prepare
+
+import (
+	"fmt"
+	"slices"
+
+	"weft/ir"
+)
+
+// InitEntry is the name of the entry that prepares weights.
+const InitEntry = "init"
+
+// growth is how many times larger than the weights it is made from a prepared state may be.
+const growth = 4
+
+// Run moves work out of every entry. It tells whether anything changed.
+func Run(p *ir.Program) (bool, error) {
+	if p.Entry(InitEntry) != nil {
+		return false, nil
+	}
+	written := map[string]bool{}
+	for _, e := range p.Entries {
+		for _, o := range e.Outputs {
+			written[o.State] = true
+		}
+	}
+	m := &mover{program: p, written: written, init: &ir.Entry{Name: InitEntry}, params: map[string]ir.Value{}}
+	entries := slices.Clone(p.Entries)
+	var err error
+	for _, e := range entries {
+		if err = ir.Try(func() { m.entry(e) }); err != nil {
+			return true, err
+		}
+		dropDead(e)
+		prune(e)
+	}
+	if len(m.init.Outputs) == 0 {
+		return false, nil
+	}
+	p.Entries = append(p.Entries, m.init)
+	return true, nil
+}
+
+type mover struct {
+	program *ir.Program
+	written map[string]bool // states that an entry writes
+	init    *ir.Entry
+	params  map[string]ir.Value // states read by init
+}
+
+// source tells how a value relates to weights.
+type source uint8
+
+const (
+	other   source = iota
+	neutral        // constants: available everywhere
+	weights        // a function of weights and constants
+)
+
+// entry moves the operations of one entry's body.
+func (m *mover) entry(e *ir.Entry) {
+	from := map[ir.Value]source{}
+	bytes := map[ir.Value]int64{} // of the weights that a value is made from
+	for i, v := range e.Body.Params {
+		if s := e.Inputs[i].State; s != "" && !m.written[s] {
+			if n, ok := e.Type(v).Bytes().IsConst(); ok {
+				from[v], bytes[v] = weights, n
+			}
+		}
+	}
+	defs := map[ir.Value]*ir.Op{}
+	for _, op := range e.Body.Ops {
+		s, size := m.classify(e, op, from, bytes)
+		for _, r := range op.Results {
+			from[r], bytes[r] = s, size
+			defs[r] = op
+		}
+	}
+	m.extract(e, from, defs)
+}
+
+// classify tells whether an operation may move: all operands are weights or constants, and the
+// result has a fixed size that does not grow far beyond the weights.
+func (m *mover) classify(e *ir.Entry, op *ir.Op, from map[ir.Value]source, bytes map[ir.Value]int64) (source, int64) {
+	if op.Kind.Info().Class == ir.ClassControl {
+		return other, 0
+	}
+	s, size := neutral, int64(0)
+	for _, v := range op.Operands {
+		switch from[v] {
+		case other:
+			return other, 0
+		case weights:
+			s, size = weights, size+bytes[v]
+		}
+	}
+	if op.Kind == ir.OpDim {
+		return other, 0
+	}
+	for _, r := range op.Results {
+		n, ok := e.Type(r).Bytes().IsConst()
+		if !ok || s == weights && n > growth*size {
+			return other, 0
+		}
+	}
+	return s, size
+}
+
+// extract makes prepared states of the moved values that the rest of the entry uses. A view
+// (broadcast, reshape) of weights stays where it is: it costs nothing there.
+func (m *mover) extract(e *ir.Entry, from map[ir.Value]source, defs map[ir.Value]*ir.Op) {
+	replaced := map[ir.Value]ir.Value{}
+	use := func(v *ir.Value) {
+		if from[*v] != weights || defs[*v] == nil || isView(defs, *v) {
+			return
+		}
+		w, ok := replaced[*v]
+		if !ok {
+			w = e.AddStateInput(m.prepare(e, defs, *v), e.Type(*v))
+			replaced[*v] = w
+		}
+		*v = w
+	}
+	for _, op := range e.Body.Ops {
+		if from[op.Results[0]] == weights && !isView(defs, op.Results[0]) {
+			continue // moved, with its operands
+		}
+		for i := range op.Operands {
+			use(&op.Operands[i])
+		}
+		for _, r := range op.Regions {
+			r.Uses(use)
+		}
+	}
+	for i := range e.Body.Results {
+		if e.Outputs[i].State == "" {
+			use(&e.Body.Results[i])
+		}
+	}
+}
+
+// isView tells whether a value only shows a parameter or constant in another shape.
+func isView(defs map[ir.Value]*ir.Op, v ir.Value) bool {
+	for {
+		op := defs[v]
+		if op == nil {
+			return true
+		}
+		if op.Kind != ir.OpReshape && op.Kind != ir.OpBroadcastInDim {
+			return op.Kind.Info().Class == ir.ClassSource
+		}
+		v = op.Operands[0]
+	}
+}
+
+// prepare copies the computation of v into init and returns the state that holds it.
+func (m *mover) prepare(e *ir.Entry, defs map[ir.Value]*ir.Op, v ir.Value) string {
+	copied := map[ir.Value]ir.Value{}
+	w := m.copyInto(e, defs, v, copied)
+	name := fmt.Sprintf("prepared.%d", len(m.init.Outputs))
+	m.program.States = append(m.program.States, ir.State{Name: name, Type: e.Type(v), Kind: ir.Prepared})
+	m.init.AddOutput(name, name, w)
+	return name
+}
+
+func (m *mover) copyInto(e *ir.Entry, defs map[ir.Value]*ir.Op, v ir.Value, copied map[ir.Value]ir.Value) ir.Value {
+	if w, ok := copied[v]; ok {
+		return w
+	}
+	op := defs[v]
+	if op == nil {
+		w := m.param(e.Inputs[slices.Index(e.Body.Params, v)].State, e.Type(v))
+		copied[v] = w
+		return w
+	}
+	n := *op
+	n.Operands = make([]ir.Value, len(op.Operands))
+	for i, o := range op.Operands {
+		n.Operands[i] = m.copyInto(e, defs, o, copied)
+	}
+	n.Results = make([]ir.Value, len(op.Results))
+	for i, r := range op.Results {
+		n.Results[i] = m.init.NewValue(e.Type(r))
+		copied[r] = n.Results[i]
+	}
+	m.init.Body.Ops = append(m.init.Body.Ops, &n)
+	return copied[v]
+}
+
+func (m *mover) param(state string, t ir.Type) ir.Value {
+	v, ok := m.params[state]
+	if !ok {
+		v = m.init.AddStateInput(state, t)
+		m.params[state] = v
+	}
+	return v
+}
+
+// dropDead removes the operations that moved away.
+func dropDead(e *ir.Entry) {
+	live := map[ir.Value]bool{}
+	e.Body.Uses(func(v *ir.Value) { live[*v] = false })
+	for _, v := range e.Body.Results {
+		live[v] = true
+	}
+	var kept []*ir.Op
+	for _, op := range slices.Backward(e.Body.Ops) {
+		if !slices.ContainsFunc(op.Results, func(v ir.Value) bool { return live[v] }) {
+			continue
+		}
+		kept = append(kept, op)
+		for _, v := range op.Operands {
+			live[v] = true
+		}
+		for _, r := range op.Regions {
+			r.Uses(func(v *ir.Value) { live[*v] = true })
+		}
+	}
+	slices.Reverse(kept)
+	e.Body.Ops = kept
+}
+
+// prune drops the states that an entry reads but no longer uses.
+func prune(e *ir.Entry) {
+	used := map[ir.Value]bool{}
+	e.Body.Uses(func(v *ir.Value) { used[*v] = true })
+	var inputs []ir.Input
+	var params []ir.Value
+	for i, v := range e.Body.Params {
+		if e.Inputs[i].State == "" || used[v] {
+			inputs, params = append(inputs, e.Inputs[i]), append(params, v)
+		}
+	}
+	e.Inputs, e.Body.Params = inputs, params
+}

@@ -1,0 +1,206 @@
+// Package schedule chooses how each kernel group runs: threads, vectors and tiles. A schedule
+// is plain data in the kernel operation's attributes, printed and part of every cache key.
+package schedule
+
+import (
+	"slices"
+
+	"weft/ir"
+)
+
+// Run schedules every kernel group that has no schedule yet. It tells whether anything changed.
+func Run(p *ir.Program) (bool, error) {
+	changed := false
+	for _, e := range p.Entries {
+		s := scheduler{p, e}
+		e.Body.Walk(func(op *ir.Op) {
+			a, ok := op.Attrs.(*ir.KernelAttrs)
+			if !ok || a.Schedule.Threads != 0 {
+				return
+			}
+			changed = true
+			scheduled := *a
+			switch a.Group {
+			case ir.MapGroup:
+				scheduled.Schedule = s.mapGroup(op)
+			case ir.RowsGroup:
+				scheduled.Schedule = s.rows(op)
+			case ir.ContractGroup:
+				scheduled.Schedule = s.contract(op)
+			}
+			op.Attrs = &scheduled
+		})
+	}
+	return changed, nil
+}
+
+type scheduler struct {
+	program *ir.Program
+	entry   *ir.Entry
+}
+
+// guess is the size that an unbounded dim is scheduled for.
+const guess = 1024
+
+// estimate is the largest size that a dim expression can have, or a guess.
+func (s scheduler) estimate(d ir.Dim) int64 {
+	r := d.Bounds(func(name string) (ir.Range, bool) {
+		if r, ok := s.program.Range(name); ok && r.Max < ir.NoBound {
+			return r, true
+		}
+		return ir.Range{Min: guess, Max: guess}, true
+	})
+	return r.Max
+}
+
+// vector is the number of adjacent elements that a thread handles together: 16 bytes of the
+// widest type, as far as it divides the innermost dim that has more than one element.
+func (s scheduler) vector(shape []ir.Dim, types ...ir.DType) int64 {
+	size := 1
+	for _, t := range types {
+		size = max(size, t.Size())
+	}
+	v := int64(16 / max(size, 2))
+	last := ir.Const(1)
+	for i := len(shape) - 1; i >= 0 && last.Is(1); i-- {
+		last = shape[i]
+	}
+	for v > 1 && !last.DivisibleBy(v, s.program.Divisor) {
+		v /= 2
+	}
+	return v
+}
+
+// enough is the number of threads that keep a large GPU busy.
+const enough = 132 * 1024
+
+func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
+	out := s.entry.Type(op.Results[0])
+	types := []ir.DType{out.DType}
+	loops := false
+	for _, inner := range op.Regions[0].Ops {
+		c := inner.Kind.Info().Class
+		loops = loops || c == ir.ClassReduction || c == ir.ClassContraction
+	}
+	v := s.vector(out.Shape, types...)
+	elements := s.estimate(out.Numel())
+	for v > 1 && (loops || elements/v < enough) {
+		v /= 2
+	}
+	threads := 256
+	if elements/v < 132*256 {
+		threads = 128
+	}
+	return ir.Schedule{Threads: threads, Vector: int(v)}
+}
+
+// columnsPerThread is the number of columns that a thread takes where it can.
+const columnsPerThread = 16
+
+func (s scheduler) rows(op *ir.Op) ir.Schedule {
+	region := op.Regions[0]
+	first := region.Ops[slices.IndexFunc(region.Ops, func(op *ir.Op) bool { return op.Kind == ir.OpReduce })]
+	full := s.entry.Type(first.Operands[0])
+	axes := first.Attrs.(*ir.ReduceAttrs).Axes
+	columns, rows := int64(1), ir.Const(1)
+	known := true
+	for i, d := range full.Shape {
+		if slices.Contains(axes, i) {
+			_, ok := d.IsConst()
+			known = known && ok
+			columns *= s.estimate(d)
+		} else {
+			rows = rows.Mul(d)
+		}
+	}
+	v := int64(1)
+	if axes[0] == len(full.Shape)-len(axes) { // the columns are adjacent
+		types := []ir.DType{full.DType}
+		for _, r := range op.Results {
+			types = append(types, s.entry.Type(r).DType)
+		}
+		v = s.vector(full.Shape, types...)
+	}
+	perRow := int64(1)
+	for perRow < 1024 && perRow*columnsPerThread < columns || perRow < 32 && perRow*v < columns {
+		perRow *= 2
+	}
+	if !known {
+		perRow = max(perRow, 32)
+	}
+	threads := max(perRow, 128)
+	if s.estimate(rows) <= 1 {
+		threads = perRow
+	}
+	threads = max(threads, 32)
+	return ir.Schedule{Threads: int(threads), Vector: int(v), Rows: int(threads / perRow)}
+}
+
+// tiles are the shapes of a contraction's tiles, from large to small. Threads are
+// (TileM/ThreadM)*(TileN/ThreadN).
+var tiles = []ir.Schedule{
+	{Threads: 256, TileM: 128, TileN: 128, TileK: 8, ThreadM: 8, ThreadN: 8},
+	{Threads: 256, TileM: 64, TileN: 64, TileK: 16, ThreadM: 4, ThreadN: 4},
+	{Threads: 64, TileM: 32, TileN: 32, TileK: 16, ThreadM: 4, ThreadN: 4},
+	{Threads: 64, TileM: 16, TileN: 64, TileK: 16, ThreadM: 4, ThreadN: 4},
+	{Threads: 64, TileM: 64, TileN: 16, TileK: 16, ThreadM: 4, ThreadN: 4},
+}
+
+// multiprocessors is the number of blocks that a contraction should have at least.
+const multiprocessors = 132
+
+// contract takes the tile with the least work done outside of the result and enough blocks.
+func (s scheduler) contract(op *ir.Op) ir.Schedule {
+	m, n, batch := s.extents(op)
+	best, bestCost := tiles[0], int64(-1)
+	for _, t := range tiles {
+		blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
+		// Time in units of one thread's multiply-adds: waves of blocks, each as long as its
+		// thread tile and as its loads, which a larger tile shares better.
+		waves := ceil(blocks*int64(t.Threads), multiprocessors*512)
+		perK := int64(t.ThreadM*t.ThreadN) + 4*int64(t.ThreadM+t.ThreadN)
+		cost := waves * perK
+		if bestCost < 0 || cost < bestCost {
+			best, bestCost = t, cost
+		}
+	}
+	return best
+}
+
+func ceil(a, b int64) int64 { return (a + b - 1) / b }
+
+// extents are the sizes of the matrix product that a contraction is.
+func (s scheduler) extents(op *ir.Op) (m, n, batch int64) {
+	region := op.Regions[0]
+	for _, c := range region.Ops {
+		switch c.Kind {
+		case ir.OpDotGeneral:
+			a := c.Attrs.(*ir.DotAttrs)
+			l, r := s.entry.Type(c.Operands[0]).Shape, s.entry.Type(c.Operands[1]).Shape
+			m, n, batch = 1, 1, 1
+			for i, d := range l {
+				switch {
+				case slices.Contains(a.LhsBatch, i):
+					batch *= s.estimate(d)
+				case !slices.Contains(a.LhsContract, i):
+					m *= s.estimate(d)
+				}
+			}
+			for i, d := range r {
+				if !slices.Contains(a.RhsBatch, i) && !slices.Contains(a.RhsContract, i) {
+					n *= s.estimate(d)
+				}
+			}
+			return m, n, batch
+		case ir.OpConvolution:
+			out := s.entry.Type(c.Results[0]).Shape
+			batch = c.Attrs.(*ir.ConvolutionAttrs).Groups
+			n = s.estimate(out[0])
+			for _, d := range out[2:] {
+				n *= s.estimate(d)
+			}
+			return s.estimate(out[1]) / batch, n, batch
+		}
+	}
+	panic("BUG: contract group without contraction")
+}

@@ -1,0 +1,338 @@
+// Package weft compiles exported models into artifacts and opens artifacts to run them. This
+// page joins everything: frontends make a program, passes schedule it, codegen makes kernels
+// and plans of it, llc makes PTX, and the artifact holds the result. No step needs a GPU.
+package weft
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weft/codegen"
+	"weft/codegen/llvm"
+	"weft/codegen/ptx"
+	"weft/frontend"
+	"weft/frontend/lower"
+	"weft/frontend/weights"
+	"weft/ir"
+	"weft/ir/diag"
+	"weft/ir/plan"
+	"weft/ir/target"
+	"weft/passes"
+	"weft/runtime/artifact"
+)
+
+// Version of weft; part of every artifact and key.
+const Version = "0.1.0"
+
+// File is a model file and the entry that it becomes; an empty Entry is "forward".
+type File struct{ Entry, Path string }
+
+// Options of a compile. What is in Config decides about the bytes of the artifact; the rest
+// does not.
+type Options struct {
+	Config
+	File      File
+	Jobs      int // llc processes at a time, at least 1
+	VerifyIR  bool
+	AfterPass func(pass string, changed bool, p *ir.Program) error // nil is allowed
+	Progress  func(stage string)                                   // nil is allowed
+}
+
+// Config is the part of the options that an artifact depends on and records.
+type Config struct {
+	Targets  []string `json:"targets"`
+	Dims     []string `json:"dims,omitempty"` // as --dim
+	Weights  string   `json:"weights"`        // embed, reference, none, random:SEED
+	Disabled []string `json:"disabled_passes,omitempty"`
+}
+
+// Compiled is a compiled model before it is written.
+type Compiled struct {
+	Imported  *ir.Program // the model as it means, before scheduling
+	Scheduled *ir.Program
+	Lowered   *codegen.Lowered
+	PTX       map[string][]byte // by target
+	Report    *passes.Report
+	Warnings  diag.List
+	LLC       string // version line
+
+	config  Config
+	weights weights.Source
+}
+
+// Stage is how far a compile goes.
+type Stage int
+
+const (
+	StageProgram   Stage = iota // imported
+	StageScheduled              // kernel groups, schedules, memory
+	StageLowered                // LLVM IR and plans
+	StagePTX                    // everything
+)
+
+// Import reads a model file and applies what --dim says of its dims.
+func Import(path string, dims []string) (*lower.Imported, error) {
+	imported, err := frontend.Import(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := frontend.ApplyDims(imported.Program, dims); err != nil {
+		imported.Close()
+		return nil, err
+	}
+	return imported, nil
+}
+
+// Compile compiles one model up to a stage. Close the result.
+func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
+	step := func(name string) {
+		if o.Progress != nil {
+			o.Progress(name)
+		}
+	}
+	targets := make([]target.Target, len(o.Targets))
+	for i, name := range o.Targets {
+		t, err := target.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		targets[i] = t
+	}
+	step("import")
+	imported, err := Import(o.File.Path, o.Dims)
+	if err != nil {
+		return nil, err
+	}
+	c := &Compiled{Imported: imported.Program, Warnings: imported.Warnings, PTX: map[string][]byte{}, config: o.Config, weights: imported.Weights}
+	if o.File.Entry != "" && len(c.Imported.Entries) == 1 {
+		c.Imported.Entries[0].Name = o.File.Entry
+	}
+	if err := c.run(ctx, o, targets, until, step); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Compiled) run(ctx context.Context, o Options, targets []target.Target, until Stage, step func(string)) (err error) {
+	if o.VerifyIR {
+		if err := ir.Verify(c.Imported); err != nil {
+			return fmt.Errorf("the frontend made an invalid program: %w", err)
+		}
+	}
+	if until == StageProgram {
+		return nil
+	}
+	step("passes")
+	c.Scheduled = c.Imported.Clone()
+	c.Report, err = passes.Run(c.Scheduled, passes.Options{Disabled: o.Disabled, Verify: o.VerifyIR, After: o.AfterPass})
+	if err != nil || until == StageScheduled {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	step("kernels")
+	if c.Lowered, err = codegen.Lower(c.Scheduled); err != nil {
+		return err
+	}
+	if err := c.verifyPlans(); err != nil || until == StageLowered {
+		return err
+	}
+	step("llc")
+	return c.assemble(ctx, o.Jobs, targets)
+}
+
+// verifyPlans proves the plans before anything is written.
+func (c *Compiled) verifyPlans() error {
+	for _, p := range c.Lowered.Plans {
+		for _, name := range c.config.Targets {
+			p.Target = name
+		}
+		if err := plan.Verify(p, nil); err != nil {
+			return diag.Errorf(diag.Bug, "", "the plan of entry %s does not hold: %v", p.Entry, err).Because(err)
+		}
+	}
+	return nil
+}
+
+// assemble makes the PTX of every target.
+func (c *Compiled) assemble(ctx context.Context, jobs int, targets []target.Target) error {
+	compiler, err := llvm.FindCompiler(ctx)
+	if err != nil {
+		return err
+	}
+	compiler.Jobs = jobs
+	c.LLC = compiler.Version
+	for _, t := range targets {
+		entries, err := compiler.Compile(ctx, c.Lowered.Kernels, t.Name)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			c.PTX[t.Name] = fmt.Appendf(nil, ".version %s\n.target %s\n.address_size 64\n", t.PTX, t.Name)
+			continue
+		}
+		text, err := ptx.Join(entries[0].Header, entries)
+		if err != nil {
+			return err
+		}
+		c.PTX[t.Name] = []byte(text)
+	}
+	return nil
+}
+
+// Close releases the model's weights.
+func (c *Compiled) Close() error {
+	if c.weights == nil {
+		return nil
+	}
+	return c.weights.Close()
+}
+
+// Write writes the artifact, whole or not at all.
+func (c *Compiled) Write(path string) error {
+	contents := artifact.Contents{Program: []byte(c.Imported.String())}
+	var err error
+	if contents.Manifest, contents.Weights, err = c.manifest(); err != nil {
+		return err
+	}
+	if contents.Report, err = json.Marshal(c.Report); err != nil {
+		return err
+	}
+	for _, name := range c.config.Targets {
+		contents.Kernels = append(contents.Kernels, artifact.Kernels{Target: name, PTX: c.PTX[name]})
+		for _, p := range c.Lowered.Plans {
+			forTarget := *p
+			forTarget.Target = name
+			text, err := forTarget.Encode()
+			if err != nil {
+				return err
+			}
+			contents.Plans = append(contents.Plans, artifact.Plan{Target: name, Entry: p.Entry, JSON: text})
+		}
+	}
+	return artifact.Write(path, contents)
+}
+
+// manifest describes the scheduled program and says where the first values of its states are.
+func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
+	config, err := json.Marshal(c.config)
+	if err != nil {
+		return artifact.Manifest{}, nil, err
+	}
+	m := artifact.Manifest{Weft: Version, Config: config, Dims: c.dims()}
+	for _, name := range c.config.Targets {
+		t, err := target.Find(name)
+		if err != nil {
+			return m, nil, err
+		}
+		m.Targets = append(m.Targets, artifact.Target{Name: t.Name, PTX: t.PTX, MinDriver: t.MinDriver, LLC: c.LLC})
+	}
+	for _, e := range c.Scheduled.Entries {
+		m.Entries = append(m.Entries, describe(e))
+	}
+	var names, from []string
+	for _, s := range c.Scheduled.States {
+		origin, err := c.origin(s)
+		if err != nil {
+			return m, nil, err
+		}
+		if origin.Embedded != nil {
+			names, from = append(names, s.Name), append(from, sourceName(s))
+		}
+		m.State = append(m.State, artifact.State{Name: s.Name, Type: s.Type.String(), Kind: string(s.Kind), From: origin})
+	}
+	if len(names) == 0 {
+		return m, nil, nil
+	}
+	renamed, err := weights.Rename(c.weights, names, from)
+	return m, renamed, err
+}
+
+func (c *Compiled) dims() []artifact.Dim {
+	var dims []artifact.Dim
+	for _, s := range c.Scheduled.Symbols {
+		d := artifact.Dim{Name: s.Name, Min: &s.Min}
+		if s.Max < ir.NoBound {
+			d.Max = &s.Max
+		}
+		if s.Multiple > 1 {
+			d.Multiple = s.Multiple
+		}
+		dims = append(dims, d)
+	}
+	return dims
+}
+
+func describe(e *ir.Entry) artifact.Entry {
+	out := artifact.Entry{Name: e.Name}
+	for i, in := range e.Inputs {
+		if in.State == "" {
+			out.Inputs = append(out.Inputs, artifact.Value{Name: in.Name, Type: e.Type(e.Body.Params[i]).String()})
+		}
+	}
+	for i, o := range e.Outputs {
+		out.Outputs = append(out.Outputs, artifact.Value{Name: o.Name, Type: e.Type(e.Body.Results[i]).String()})
+		if o.State != "" {
+			out.Donations = append(out.Donations, artifact.Donation{Output: o.Name, State: o.State})
+		}
+	}
+	return out
+}
+
+func sourceName(s ir.State) string {
+	if s.Source != "" {
+		return s.Source
+	}
+	return s.Name
+}
+
+// origin says where a state's first value comes from.
+func (c *Compiled) origin(s ir.State) (artifact.From, error) {
+	if s.Kind == ir.Prepared {
+		return artifact.From{Prepared: &artifact.Prepared{Entry: initEntry}}, nil
+	}
+	how := c.config.Weights
+	if seed, ok, err := weights.ParseRandom(how); ok || err != nil {
+		return artifact.From{Random: &artifact.Random{Seed: seed, Name: sourceName(s)}}, err
+	}
+	if c.weights == nil && how != "none" {
+		return artifact.From{}, diag.Errorf("W1012", "", "the file holds a graph without weights, and state %q has no value", s.Name).
+			Suggest("compile with --weights none (weights are given at run time) or --weights random:SEED")
+	}
+	switch how {
+	case "embed", "":
+		return artifact.From{Embedded: &artifact.Embedded{}}, nil
+	case "reference":
+		digest, err := c.weights.Digest(sourceName(s))
+		return artifact.From{Reference: &artifact.Reference{Name: sourceName(s), SHA256: digest}}, err
+	case "none":
+		return artifact.From{Reference: &artifact.Reference{Name: sourceName(s)}}, nil
+	}
+	return artifact.From{}, diag.Errorf("W0001", "--weights", "--weights does not take %q", how).
+		Suggest("it takes embed, reference, none or random:SEED")
+}
+
+const initEntry = "init"
+
+// Targets lists the names of the GPUs that weft compiles for.
+func Targets() []string {
+	var names []string
+	for _, t := range target.All() {
+		names = append(names, t.Name)
+	}
+	return slices.Clip(names)
+}
+
+// LLVM is the LLVM IR of all kernels, one after the other.
+func (c *Compiled) LLVM() string {
+	var b strings.Builder
+	for _, k := range c.Lowered.Kernels {
+		b.WriteString(k.Text + "\n")
+	}
+	return b.String()
+}
