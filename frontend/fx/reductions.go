@@ -257,7 +257,8 @@ func (c *call) sorted(descending bool) []ir.Value {
 	if c.b.Rank(x) == 0 {
 		return []ir.Value{x, c.b.Scalar(ir.I64, 0)}
 	}
-	return c.b.Sort(&ir.SortAttrs{Axis: axis, Descending: descending}, x, c.b.Iota(ir.I64, c.b.Shape(x), axis))
+	index := c.b.Iota(ir.I64, c.b.Shape(x), axis)
+	return slices.Clone(c.b.Sort(&ir.SortAttrs{Axis: axis, Descending: descending}, x, index))
 }
 
 func (c *call) topk() []ir.Value {
@@ -351,20 +352,24 @@ func (c *call) norm(p float64) ir.Value {
 	x := c.floating("self")
 	x = c.b.Convert(x, c.dtype("dtype", c.b.DType(x)))
 	return lower.InFloat32(c.b, func(v []ir.Value) ir.Value {
-		m := c.b.Unary(ir.OpAbs, v[0])
-		switch {
-		case math.IsInf(p, 1):
-			return c.reduceDims(ir.Max, m)
-		case math.IsInf(p, -1):
-			return c.reduceDims(ir.Min, m)
-		case p == 0:
-			return c.reduceDims(ir.Sum, c.b.Convert(c.b.Compare(ir.NE, m, c.b.FullLike(m, 0)), c.b.DType(m)))
-		case p == 1:
-			return c.reduceDims(ir.Sum, m)
-		case p == 2:
-			return c.b.Unary(ir.OpSqrt, c.reduceDims(ir.Sum, c.b.Binary(ir.OpMultiply, m, m)))
-		}
-		sum := c.reduceDims(ir.Sum, c.b.Binary(ir.OpPower, m, c.b.FullLike(m, p)))
-		return c.b.Binary(ir.OpPower, sum, c.b.FullLike(sum, 1/p))
+		return c.powerNorm(c.b.Unary(ir.OpAbs, v[0]), p, c.reduceDims)
 	}, x)
+}
+
+// powerNorm is the p-norm of magnitudes m, combined by reduce.
+func (c *call) powerNorm(m ir.Value, p float64, reduce func(combine ir.Combine, x ir.Value) ir.Value) ir.Value {
+	switch {
+	case math.IsInf(p, 1):
+		return reduce(ir.Max, m)
+	case math.IsInf(p, -1):
+		return reduce(ir.Min, m)
+	case p == 0:
+		return reduce(ir.Sum, c.b.Convert(c.b.Compare(ir.NE, m, c.b.FullLike(m, 0)), c.b.DType(m)))
+	case p == 1:
+		return reduce(ir.Sum, m)
+	case p == 2:
+		return c.b.Unary(ir.OpSqrt, reduce(ir.Sum, c.b.Binary(ir.OpMultiply, m, m)))
+	}
+	sum := reduce(ir.Sum, c.b.Binary(ir.OpPower, m, c.b.FullLike(m, p)))
+	return c.b.Binary(ir.OpPower, sum, c.b.FullLike(sum, 1/p))
 }

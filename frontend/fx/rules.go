@@ -31,6 +31,9 @@ func findRule(op string) (rule, callMode, bool) {
 		return r, functional, true
 	}
 	base, overload, _ := strings.Cut(name, ".")
+	if r, ok := reviews[name]; ok {
+		return r, functional, true
+	}
 	if plain := functionalName(base); plain != base {
 		if r, ok := rules[plain+"."+overload]; ok {
 			return r, inPlace, true
@@ -88,7 +91,11 @@ func Operators() []string {
 }
 
 // rules are the ATen operators by overload name without "aten.".
-var rules = joinTables(elementwiseRules(), viewRules(), creationRules(), indexRules(), reductionRules(), productRules(), nnRules())
+var rules = joinTables(elementwiseRules(), viewRules(), creationRules(), indexRules(), reductionRules(), productRules(), nnRules(), rareRules())
+
+// reviews are the in-place forms of views, which change how a tensor is seen and not what is in
+// memory: squeeze_, t_, dropout_ outside of training.
+var reviews = inPlaceViews()
 
 func joinTables(tables ...map[string]rule) map[string]rule {
 	all := map[string]rule{}
@@ -122,10 +129,4 @@ func values(f func(c *call) []ir.Value) rule {
 // seen makes a rule of a function that gives a view of its argument.
 func seen(f func(c *call) *tensor) rule {
 	return func(c *call) []*tensor { return []*tensor{f(c)} }
-}
-
-// none is the rule of operators without results that change nothing.
-func none(c *call) []*tensor {
-	c.used = ^uint64(0)
-	return nil
 }

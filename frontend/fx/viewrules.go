@@ -49,6 +49,21 @@ func viewRules() map[string]rule {
 	return t
 }
 
+func inPlaceViews() map[string]rule {
+	t := map[string]rule{}
+	for names, f := range singleViews {
+		r := seen(func(c *call) *tensor { return f(c, c.handle(c.selfName())) })
+		for name := range strings.SplitSeq(names, " ") {
+			base, overload, _ := strings.Cut(name, ".")
+			t[base+"_."+overload] = r
+			if overload == "int" {
+				t[base+"_.default"] = r
+			}
+		}
+	}
+	return t
+}
+
 // singleViews are keyed by the overloads that they serve.
 var singleViews = map[string]viewRule{
 	"view.default _unsafe_view.default": func(c *call, t *tensor) *tensor { return c.reshaped(t, c.shapeArg(t, "size"), true) },
