@@ -96,7 +96,13 @@ func (b *Builder) Select(p, x, y Value) Value { return b.one(OpSelect, nil, p, x
 func (b *Builder) Constant(t *Tensor) Value { return b.one(OpConstant, &ConstantAttrs{t}) }
 
 // Scalar appends a scalar literal.
-func (b *Builder) Scalar(dtype DType, v float64) Value { return b.Constant(ScalarTensor(dtype, v)) }
+func (b *Builder) Scalar(dtype DType, v float64) Value {
+	if !orderable(dtype) {
+		Fail(diag.Errorf("W2002", b.Loc, "the operation is not defined for %s", dtype).
+			Suggest("convert the operand to a real type first"))
+	}
+	return b.Constant(ScalarTensor(dtype, v))
+}
 
 // Full appends a tensor of one value.
 func (b *Builder) Full(t Type, v float64) Value {

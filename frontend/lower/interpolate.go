@@ -230,22 +230,54 @@ func (in Interpolation) kernel(b *ir.Builder, distance ir.Value) ir.Value {
 }
 
 // filter multiplies an axis with a matrix of weights: when shrinking, the kernel is stretched
-// by the ratio of sizes. Rows are scaled to sum to 1.
+// by the ratio of sizes. Rows are scaled to sum to 1. Positions outside the input count as the
+// element at the edge, unless ExcludeOutside.
 func (in Interpolation) filter(b *ir.Builder, x ir.Value, a ResizedAxis, position ir.Value) ir.Value {
 	size := b.Shape(x)[a.Axis]
-	dims := []ir.Dim{a.Out, size}
-	scale := b.Full(ir.TensorOf(ir.F64, dims...), math.Min(1, a.Scale))
+	ratio := b.Scalar(ir.F64, a.Scale)
 	if a.Scale == 0 {
-		ratio := b.Binary(ir.OpDivide, b.Convert(b.Dim(a.Out), ir.F64), b.Convert(b.Dim(size), ir.F64))
-		scale = b.Broadcast(b.Binary(ir.OpMinimum, ratio, b.Scalar(ir.F64, 1)), dims, nil)
+		ratio = b.Binary(ir.OpDivide, b.Convert(b.Dim(a.Out), ir.F64), b.Convert(b.Dim(size), ir.F64))
 	}
-	j := b.Iota(ir.F64, dims, 1)
+	reach := ir.Const(0) // columns on both sides that stand for positions outside
+	if !in.ExcludeOutside {
+		reach = in.reach(size, a)
+	}
+	dims := []ir.Dim{a.Out, size.Add(reach).Add(reach)}
+	scale := b.Broadcast(b.Binary(ir.OpMinimum, ratio, b.Scalar(ir.F64, 1)), dims, nil)
+	first := b.Broadcast(b.Convert(b.Dim(reach), ir.F64), dims, nil)
+	j := b.Binary(ir.OpSubtract, b.Iota(ir.F64, dims, 1), first)
 	distance := b.Binary(ir.OpMultiply, b.Binary(ir.OpSubtract, j, b.Broadcast(position, dims, []int{0})), scale)
 	weights := in.kernel(b, distance)
 	total := b.Broadcast(b.Reduce(ir.Sum, weights, 1), dims, []int{0})
-	weights = b.Convert(b.Binary(ir.OpDivide, weights, total), b.DType(x))
-	y := b.DotGeneral(x, weights, &ir.DotAttrs{LhsContract: []int{a.Axis}, RhsContract: []int{1}})
+	weights = b.Binary(ir.OpDivide, weights, total)
+	if !reach.Is(0) {
+		weights = foldEdges(b, weights, size, reach)
+	}
+	y := b.DotGeneral(x, b.Convert(weights, b.DType(x)), &ir.DotAttrs{LhsContract: []int{a.Axis}, RhsContract: []int{1}})
 	return moveLast(b, y, a.Axis)
+}
+
+// reach is how far the stretched kernel reaches beyond an edge.
+func (in Interpolation) reach(size ir.Dim, a ResizedAxis) ir.Dim {
+	support := int64(1)
+	if in.Method == CubicMethod {
+		support = 2
+	}
+	if a.Scale != 0 {
+		return ir.Const(ir.SaturateToInt(ir.I32, math.Ceil(float64(support)/math.Min(1, a.Scale))+1))
+	}
+	return size.MulConst(support).FloorDiv(a.Out).AddConst(support + 2)
+}
+
+// foldEdges adds the weights of positions outside to those of the edges.
+func foldEdges(b *ir.Builder, weights ir.Value, size, reach ir.Dim) ir.Value {
+	cut := func(from, to ir.Dim) ir.Value { return b.SliceAxis(weights, 1, from, to, 1) }
+	if size.Is(1) {
+		return b.ReduceKeep(ir.Sum, weights, 1)
+	}
+	left := b.ReduceKeep(ir.Sum, cut(ir.Const(0), reach.AddConst(1)), 1)
+	right := b.ReduceKeep(ir.Sum, cut(reach.Add(size).AddConst(-1), b.Shape(weights)[1]), 1)
+	return b.Concatenate(1, left, cut(reach.AddConst(1), reach.Add(size).AddConst(-1)), right)
 }
 
 // moveLast moves the last dim to an axis.

@@ -78,6 +78,10 @@ func importModel(data []byte, external *externalFiles, opt Options) (*lower.Impo
 	if err != nil {
 		return nil, err
 	}
+	return importDecoded(model, external, opt)
+}
+
+func importDecoded(model *modelProto, external *externalFiles, opt Options) (*lower.Imported, error) {
 	if err := checkVersions(model); err != nil {
 		return nil, err
 	}

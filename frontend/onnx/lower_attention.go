@@ -52,6 +52,7 @@ func attention(n *node) {
 	c.q = n.heads(n.in(0), n.int("q_num_heads", 0))
 	c.k, c.v = n.heads(n.in(1), n.int("kv_num_heads", 0)), n.heads(n.in(2), n.int("kv_num_heads", 0))
 	if n.has(4) {
+		n.rankIs(n.in(4), 4)
 		c.past = b.Shape(n.in(4))[2]
 		c.k = b.Concatenate(2, n.in(4), c.k)
 		c.v = b.Concatenate(2, n.in(5), c.v)

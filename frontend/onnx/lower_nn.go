@@ -270,7 +270,7 @@ func lowest(t ir.DType) float64 {
 	switch {
 	case t.IsFloat():
 		return math.Inf(-1)
-	case t.IsUnsigned():
+	case !t.IsSigned():
 		return 0
 	}
 	return -float64(uint64(1) << (t.Bits() - 1))
@@ -364,6 +364,7 @@ func batchNormalization(n *node) {
 		return
 	}
 	b := n.b
+	n.rankAtLeast(x, 2)
 	mean, variance := lower.BatchMoments(b, x, 0)
 	momentum := n.float("momentum", 0.9)
 	blend := func(old, new ir.Value) ir.Value {

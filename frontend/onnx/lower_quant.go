@@ -28,7 +28,7 @@ func (n *node) spread(v, x ir.Value, axis int, block int64) ir.Value {
 		joined[axis] = joined[axis].MulConst(block)
 		v = b.Reshape(b.BroadcastTo(b.Reshape(v, split), wide), joined)
 		return n.sameDims(b.SliceAxis(v, axis, ir.Const(0), shape[axis], 1), shape)
-	case b.Rank(v) == 1:
+	case b.Rank(v) == 1 && len(shape) > 0:
 		return b.Broadcast(n.sameDims(v, shape[axis:axis+1]), shape, []int{axis})
 	case b.Rank(v) == len(shape):
 		return b.Broadcast(v, shape, n.allAxes(x))

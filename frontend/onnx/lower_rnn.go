@@ -114,6 +114,7 @@ func (r *recurrent) direction(d int, reverse bool, w, rec ir.Value, next step) (
 	projected := b.DotGeneral(r.x, w, &ir.DotAttrs{LhsContract: []int{2}, RhsContract: []int{1}})
 	bias := ir.NoValue
 	if n.has(3) {
+		n.rankIs(n.in(3), 2)
 		both := b.Convert(r.pick(n.in(3), d), b.DType(r.x))
 		width := r.hidden.MulConst(r.gates)
 		wb := b.SliceAxis(both, 0, ir.Const(0), width, 1)

@@ -447,6 +447,13 @@ func (n *node) rankAtLeast(x ir.Value, rank int) {
 	}
 }
 
+// rankIs checks a rank.
+func (n *node) rankIs(x ir.Value, rank int) {
+	if n.b.Rank(x) != rank {
+		n.wrong("an input is %s; it needs %d dims", n.b.Type(x), rank)
+	}
+}
+
 // inline lowers a call of a function of the model by its body.
 func (n *node) inline(f *functionProto) {
 	key := functionKey{canonicalDomain(f.domain), f.name, f.overload}
