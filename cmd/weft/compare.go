@@ -93,7 +93,7 @@ func printComparisons(w io.Writer, reports []outputReport) {
 			result := "ok"
 			if !c.Equal {
 				result = fmt.Sprintf("DIFFERS in %d of %d", c.Mismatches, c.Elements)
-				details = append(details, fmt.Sprintf("%s%v is %s, expected %s", o.Output, c.Worst.At, c.Worst.Got, c.Worst.Want))
+				details = append(details, fmt.Sprintf("%s%s is %s, expected %s", o.Output, indices(c.Worst.At), c.Worst.Got, c.Worst.Want))
 			}
 			row = append(row, errorText(c.Absolute), indexText(c.Absolute), errorText(c.Relative), indexText(c.Relative),
 				fmt.Sprintf("%.3g", c.Tolerance.Relative), fmt.Sprintf("%.3g", c.Tolerance.Absolute), result)
@@ -117,5 +117,10 @@ func indexText(e *extreme) string {
 	if e == nil {
 		return ""
 	}
-	return fmt.Sprint(e.At)
+	return indices(e.At)
+}
+
+// indices prints an index as tensors are indexed: [1, 4].
+func indices(at []int64) string {
+	return strings.ReplaceAll(fmt.Sprint(at), " ", ", ")
 }

@@ -3,16 +3,17 @@ package main
 import (
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"weft/ir/diag"
+	"weft"
 )
 
 // compileFlags are the flags of weft compile.
 type compileFlags struct {
-	files     []namedFile
+	file      namedFile
 	targets   []string
 	dims      []string
 	weights   string
@@ -39,20 +40,20 @@ var (
 func (a *app) compileCommand() *cobra.Command {
 	f := &compileFlags{code: "ptx"}
 	cmd := &cobra.Command{
-		Use:   "compile FILE|NAME=FILE... --target TARGET... -o OUT",
+		Use:   "compile FILE|NAME=FILE --target TARGET... -o OUT",
 		Short: "Compile a model into an artifact",
 		Long: "compile reads exported models (.pt2, .onnx, a graph-only .json.zip, or program text; - is standard input)\n" +
-			"and writes one artifact with kernels and launch plans for every --target. Several files become entries\n" +
-			"over the same weights: NAME=FILE names each.",
+			"and writes one artifact with kernels and launch plans for every --target. NAME names the entry, which is\n" +
+			"forward otherwise.",
 		Example: "  weft compile model.pt2 --target sm_80 --target sm_90a -o model.weft\n" +
-			"  weft compile prefill=prefill.pt2 decode=decode.pt2 --target sm_90a --dim batch=1..64 -o model.weft\n" +
+			"  weft compile decode=model.pt2 --target sm_90a --dim batch=1..64 --weights none -o model.weft\n" +
 			"  weft compile model.onnx --target sm_90a --emit ptx -o -",
-		Args: atLeastOne("a FILE"),
+		Args: exactly("a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
 			}
-			return a.compile(cmd.Context(), args, f)
+			return a.compile(cmd.Context(), args[0], f)
 		},
 	}
 	flags := cmd.Flags()
@@ -69,8 +70,10 @@ func (a *app) compileCommand() *cobra.Command {
 	flags.BoolVar(&f.timeEach, "time-passes", false, "print the time of every pass")
 	flags.BoolVar(&f.noCache, "no-cache", false, "compile every kernel anew")
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "compile `N` kernels at a time (0: as many as there are cores)")
-	completeWith(cmd, "target", targetNames())
+	completeWith(cmd, "target", weft.Targets())
 	completeWith(cmd, "emit", stages)
+	completeWith(cmd, "dump-after", append(passNames(), "changed"))
+	completeWith(cmd, "disable-pass", passNames())
 	completeWith(cmd, "code", codes)
 	completeWith(cmd, "weights", []string{"embed", "reference", "none", "random:"})
 	return cmd
@@ -80,7 +83,7 @@ func (a *app) compileCommand() *cobra.Command {
 func (f *compileFlags) check(cmd *cobra.Command) error {
 	switch {
 	case len(f.targets) == 0:
-		return usage(cmd, "--target is missing").Suggest("name the GPUs to compile for: --target %s", strings.Join(targetNames(), " or --target "))
+		return usage(cmd, "--target is missing").Suggest("name the GPUs to compile for: --target %s", strings.Join(weft.Targets(), " or --target "))
 	case f.output == "" && f.emit == "":
 		return usage(cmd, "-o is missing").Suggest("name the artifact to write: -o model.weft")
 	case f.output == "-" && f.emit == "":
@@ -88,9 +91,12 @@ func (f *compileFlags) check(cmd *cobra.Command) error {
 	case f.jobs < 0:
 		return usage(cmd, "--jobs is not negative")
 	}
+	if f.dumpAfter != "" && f.dumpAfter != "changed" && !slices.Contains(passNames(), f.dumpAfter) {
+		return unknown("pass", f.dumpAfter, passNames())
+	}
 	for _, t := range f.targets {
-		if !knownTarget(t) {
-			return unknown("target", t, targetNames())
+		if !slices.Contains(weft.Targets(), t) {
+			return unknown("target", t, weft.Targets())
 		}
 	}
 	switch seed := strings.TrimPrefix(f.weights, "random:"); {
@@ -101,39 +107,20 @@ func (f *compileFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// parseFiles reads the FILE and NAME=FILE arguments.
-func (a *app) parseFiles(args []string) ([]namedFile, error) {
-	var files []namedFile
-	for _, arg := range args {
-		var f namedFile
-		if m := entryArg.FindStringSubmatch(arg); m != nil {
-			f.entry, arg = m[1], m[2]
-		}
-		path, err := a.input(arg)
-		if err != nil {
-			return nil, err
-		}
-		f.path = path
-		files = append(files, f)
+// parseFile reads a FILE or NAME=FILE argument.
+func (a *app) parseFile(arg string) (f namedFile, err error) {
+	if m := entryArg.FindStringSubmatch(arg); m != nil {
+		f.entry, arg = m[1], m[2]
 	}
-	if len(files) > 1 {
-		seen := map[string]bool{}
-		for _, f := range files {
-			if f.entry == "" || seen[f.entry] {
-				return nil, diag.Errorf(diag.CommandLine, "", "several files need distinct entry names").In(f.path).Suggest("name each: NAME=FILE")
-			}
-			seen[f.entry] = true
-		}
-	}
-	return files, nil
+	f.path, err = a.input(arg)
+	return f, err
 }
 
-func (a *app) compile(ctx context.Context, args []string, f *compileFlags) error {
-	files, err := a.parseFiles(args)
-	if err != nil {
+func (a *app) compile(ctx context.Context, arg string, f *compileFlags) error {
+	var err error
+	if f.file, err = a.parseFile(arg); err != nil {
 		return err
 	}
-	f.files = files
 	if f.emit != "" && f.output == "" {
 		f.output = "-"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weft/codegen/llvm"
+	weftruntime "weft/runtime"
 	"weft/runtime/artifact"
 	"weft/runtime/cuda"
 )
@@ -250,7 +251,7 @@ func (f findings) runs(t artifact.Target) need {
 		return n
 	}
 	for i, g := range f.GPUs {
-		if targetFits(t.Name, g.major, g.minor) {
+		if weftruntime.RunsOn(t.Name, weftruntime.Properties{ComputeMajor: g.major, ComputeMinor: g.minor}) {
 			n.Met, n.Detail = true, fmt.Sprintf("GPU %d, %s; PTX %s, driver for CUDA %s (oldest: %s)", i, g.Name, t.PTX, driverText(f.driver), t.MinDriver)
 			return n
 		}

@@ -113,14 +113,11 @@ func (a *app) inspectProgram(m *model, f *inspectFlags) error {
 	if f.entry != "" {
 		p.Entries = []*ir.Entry{p.Entry(f.entry)}
 	}
-	var text strings.Builder
-	if err := ir.Print(&text, &p); err != nil {
-		return err
-	}
+	text := p.String()
 	if f.asJSON {
-		return a.printJSON(map[string]string{"program": text.String()})
+		return a.printJSON(map[string]string{"program": text})
 	}
-	a.printf("%s", text.String())
+	a.printf("%s", text)
 	return nil
 }
 

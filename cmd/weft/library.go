@@ -3,29 +3,29 @@ package main
 import (
 	"context"
 	"errors"
-	"runtime/debug"
-	"slices"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
 
+	"weft"
 	"weft/frontend/lower"
-	"weft/frontend/onnx"
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
 	"weft/ir/eval"
+	"weft/ir/target"
+	weftruntime "weft/runtime"
+	"weft/runtime/artifact"
 	"weft/runtime/cuda"
+	"weft/runtime/emu"
 )
 
 // This file is where the command meets the rest of weft.
 
 // initEntry prepares weights; it runs once at load.
 const initEntry = "init"
-
-func weftVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 // builtWithCUDA tells whether this binary has the CUDA device.
 func builtWithCUDA() bool {
@@ -34,29 +34,12 @@ func builtWithCUDA() bool {
 	return err == nil || errors.As(err, &unavailable) && unavailable.Err != nil
 }
 
-func importFile(path string) (*lower.Imported, error) {
-	m, err := weights.Map(path)
-	if err != nil {
-		return nil, err
-	}
-	defer m.Close()
-	if p, err := ir.ParseProgram(path, m.Data); err == nil {
-		return &lower.Imported{Program: p}, nil
-	}
-	return onnx.Import(path, onnx.Options{})
-}
+func importFile(path string) (*lower.Imported, error) { return weft.Import(path, nil) }
 
 // newReference makes a session of the evaluator. values has the states that need no
-// preparation; init makes the others.
+// preparation; the init entry, where there is one, makes the others.
 func newReference(p *ir.Program, values weights.Source) (session, error) {
-	r := &reference{program: p, values: values, states: map[string]*ir.Tensor{}, close: values.Close}
-	r.evaluate = func(entry string, inputs []*ir.Tensor, state func(string) (*ir.Tensor, error)) ([]*ir.Tensor, map[string]*ir.Tensor, error) {
-		result, err := eval.Run(p, entry, inputs, state)
-		if err != nil {
-			return nil, nil, err
-		}
-		return result.Outputs, result.State, nil
-	}
+	r := &reference{program: p, values: values, states: map[string]*ir.Tensor{}}
 	if p.Entry(initEntry) != nil {
 		if _, err := r.run(context.Background(), initEntry, nil); err != nil {
 			values.Close()
@@ -66,16 +49,212 @@ func newReference(p *ir.Program, values weights.Source) (session, error) {
 	return r, nil
 }
 
-func (m *model) onDevice(ctx context.Context, device, target string, given weights.Source) (session, error) {
-	return nil, diag.Errorf(diag.DeviceUnavailable, "", "device %s", device)
+func (r *reference) run(ctx context.Context, entry string, inputs []*ir.Tensor) ([]*ir.Tensor, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	result, err := eval.Run(r.program, entry, inputs, r.state)
+	if err != nil {
+		return nil, err
+	}
+	for name, t := range result.State {
+		r.states[name] = t
+	}
+	return result.Outputs, nil
 }
 
-// targetNames lists the GPUs that weft compiles for.
-func targetNames() []string { return []string{"sm_80", "sm_90", "sm_90a"} }
+func (r *reference) repeat(ctx context.Context, entry string, inputs []*ir.Tensor, n int, each func()) (outputs []*ir.Tensor, err error) {
+	for range n {
+		if outputs, err = r.run(ctx, entry, inputs); err != nil {
+			return nil, err
+		}
+		each()
+	}
+	return outputs, nil
+}
 
-func knownTarget(name string) bool { return slices.Contains(targetNames(), name) }
+// onDevice makes a session on the emulator or a GPU. A file is compiled first, for the best
+// target of the device.
+func (m *model) onDevice(ctx context.Context, name, want string, given weights.Source) (session, error) {
+	targets := weft.Targets()
+	if m.artifact != nil {
+		targets = m.targets()
+	}
+	device, err := openDevice(name, want, targets)
+	if err != nil {
+		return nil, err
+	}
+	s := &deviceSession{name: name, device: device}
+	s.closers = append(s.closers, device)
+	art := m.artifact
+	if art == nil {
+		if want, err = weftruntime.ChooseTarget(targets, want, device.Properties()); err == nil {
+			art, err = m.compileToRun(ctx, want, s)
+		}
+		if err == nil {
+			given, err = override(m.imported.Weights, given)
+		}
+	}
+	if err == nil {
+		s.Session, err = weftruntime.Open(art, device, weftruntime.Options{Target: want, Weights: given})
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
 
-// targetFits tells whether kernels for a target run on a GPU of a compute capability.
-func targetFits(target string, major, minor int) bool { return false }
+// compileToRun compiles a file into an artifact without weights, in a folder that the session
+// removes when it closes.
+func (m *model) compileToRun(ctx context.Context, target string, s *deviceSession) (*artifact.Artifact, error) {
+	folder, err := os.MkdirTemp("", "weft-run-*")
+	if err != nil {
+		return nil, diag.Errorf(diag.FileUnwritable, "", "a temporary folder cannot be made: %v", err).Because(err)
+	}
+	s.closers = append(s.closers, removeFolder(folder))
+	options := weft.Options{Config: weft.Config{Targets: []string{target}, Weights: "none"}, File: weft.File{Path: m.path}, Jobs: runtime.GOMAXPROCS(0)}
+	c, err := weft.Compile(ctx, options, weft.StagePTX)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	path := filepath.Join(folder, "model.weft")
+	if err := c.Write(path); err != nil {
+		return nil, err
+	}
+	art, err := artifact.Open(path)
+	if err == nil {
+		s.closers = append(s.closers, art)
+	}
+	return art, err
+}
 
-func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error { return nil }
+type removeFolder string
+
+func (f removeFolder) Close() error { return os.RemoveAll(string(f)) }
+
+// openDevice opens the emulator, as a GPU that runs the wanted target or one of the others, or
+// the first GPU.
+func openDevice(name, want string, targets []string) (weftruntime.Device, error) {
+	if name == "cuda" {
+		device, err := cuda.Open(0)
+		if err != nil {
+			return nil, diag.Errorf(diag.DeviceUnavailable, "", "%v", err).Because(err).
+				Suggest("`weft doctor` shows what was found; --device emu needs no GPU")
+		}
+		return device, nil
+	}
+	options := emu.Options{ComputeMajor: 9}
+	if want != "" {
+		targets = []string{want}
+	}
+	if _, err := weftruntime.ChooseTarget(targets, want, emu.New(options).Properties()); err != nil && len(targets) > 0 {
+		t, err := target.Find(targets[0])
+		if err != nil {
+			return nil, err
+		}
+		options.ComputeMajor, options.ComputeMinor = t.Compute/10, t.Compute%10
+	}
+	if want != "" {
+		t, err := target.Find(want)
+		if err != nil {
+			return nil, err
+		}
+		options.ComputeMajor, options.ComputeMinor = t.Compute/10, t.Compute%10
+	}
+	return emu.New(options), nil
+}
+
+// deviceSession is the session of a device.
+type deviceSession struct {
+	*weftruntime.Session
+	name    string
+	device  weftruntime.Device
+	closers []io.Closer // beside the session; the last first
+}
+
+func (s *deviceSession) run(ctx context.Context, entry string, inputs []*ir.Tensor) ([]*ir.Tensor, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	result, err := s.Session.Run(entry, inputs)
+	if err != nil {
+		return nil, err
+	}
+	return result.Outputs, nil
+}
+
+func (s *deviceSession) repeat(ctx context.Context, entry string, inputs []*ir.Tensor, n int, each func()) ([]*ir.Tensor, error) {
+	b, err := s.Session.Bind(entry, inputs)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Close()
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := b.Replay(); err != nil {
+			return nil, err
+		}
+		if err := b.Synchronize(); err != nil {
+			return nil, err
+		}
+		each()
+	}
+	return b.Download()
+}
+
+func (s *deviceSession) state(name string) (*ir.Tensor, error) { return s.Session.State(name) }
+
+func (s *deviceSession) target() string {
+	return fmt.Sprintf("%s (%s, kernels of %s)", s.name, s.device.Properties().Name, s.Session.Target())
+}
+
+// Close closes the session, then the device and what else was opened for it.
+func (s *deviceSession) Close() error {
+	var errs []error
+	if s.Session != nil {
+		errs = append(errs, s.Session.Close())
+	}
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i].Close())
+	}
+	return errors.Join(errs...)
+}
+
+// compileWith compiles and writes what the flags ask for.
+func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
+	options := weft.Options{
+		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled},
+		File:     weft.File{Entry: f.file.entry, Path: f.file.path},
+		Jobs:     f.jobs,
+		VerifyIR: f.verifyIR,
+		Progress: func(stage string) { p.update(stage, 0, 0) },
+	}
+	if f.jobs == 0 {
+		options.Jobs = runtime.GOMAXPROCS(0)
+	}
+	if f.dumpAfter != "" {
+		options.AfterPass = a.dump(f)
+	}
+	until, ok := map[string]weft.Stage{"program": weft.StageProgram, "scheduled": weft.StageScheduled, "llvm": weft.StageLowered, "plan": weft.StageLowered}[f.emit]
+	if !ok {
+		until = weft.StagePTX
+	}
+	c, err := weft.Compile(ctx, options, until)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	a.warn(c.Warnings)
+	if f.timeEach && c.Report != nil {
+		p.done()
+		a.printTimes(c.Report.Times, f.output)
+	}
+	if f.emit == "" {
+		p.update("write", 0, 0)
+		return c.Write(f.output)
+	}
+	return a.emit(c, f)
+}

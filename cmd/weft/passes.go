@@ -43,3 +43,11 @@ func (a *app) passesCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
+
+func passNames() []string {
+	var names []string
+	for _, p := range passes.Table() {
+		names = append(names, p.Name)
+	}
+	return names
+}

@@ -136,15 +136,21 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 
 func (a *app) runSession(ctx context.Context, session session, s signature, inputs []*ir.Tensor, expect *tensorFile, f *runFlags) error {
 	report := runReport{Device: session.target(), Entry: s.Name}
-	var tensors []*ir.Tensor
-	var times []time.Duration
-	for range f.steps {
-		start := time.Now()
-		var err error
-		if tensors, err = session.run(ctx, s.Name, inputs); err != nil {
+	start := time.Now()
+	tensors, err := session.run(ctx, s.Name, inputs)
+	if err != nil {
+		return err
+	}
+	times := []time.Duration{time.Since(start)}
+	if f.steps > 1 {
+		start = time.Now()
+		tensors, err = session.repeat(ctx, s.Name, inputs, f.steps-1, func() {
+			times = append(times, time.Since(start))
+			start = time.Now()
+		})
+		if err != nil {
 			return err
 		}
-		times = append(times, time.Since(start))
 	}
 	outputs, err := outputsOf(s, tensors, session.state)
 	if err != nil {

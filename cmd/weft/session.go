@@ -12,11 +12,12 @@ import (
 // session runs the entries of one program again and again over the same state: on a device, or
 // in the evaluator.
 type session interface {
-	// entries lists what can be run, in the order of the program.
-	entries() []signature
 	// run runs an entry once on the caller's inputs and gives the caller's outputs. States that
 	// the entry replaces keep the new value for the next run.
 	run(ctx context.Context, entry string, inputs []*ir.Tensor) ([]*ir.Tensor, error)
+	// repeat runs an entry n times more on the same inputs, calls each after every run, and gives
+	// the outputs of the last. Only the first run and the last move tensors to and from a device.
+	repeat(ctx context.Context, entry string, inputs []*ir.Tensor, n int, each func()) ([]*ir.Tensor, error)
 	// state is the present value of a state.
 	state(name string) (*ir.Tensor, error)
 	// target names what runs: "reference", "emu (sm_90a)".
@@ -73,35 +74,9 @@ func choose(entries []signature, name string) (signature, error) {
 
 // reference is the session of the evaluator.
 type reference struct {
-	program  *ir.Program
-	values   weights.Source // of states, under their own names
-	states   map[string]*ir.Tensor
-	evaluate func(entry string, inputs []*ir.Tensor, state func(string) (*ir.Tensor, error)) ([]*ir.Tensor, map[string]*ir.Tensor, error)
-	close    func() error
-}
-
-func (r *reference) entries() []signature {
-	var list []signature
-	for _, e := range r.program.Entries {
-		if e.Name != initEntry {
-			list = append(list, signatureOf(e))
-		}
-	}
-	return list
-}
-
-func (r *reference) run(ctx context.Context, entry string, inputs []*ir.Tensor) ([]*ir.Tensor, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	outputs, states, err := r.evaluate(entry, inputs, r.state)
-	if err != nil {
-		return nil, err
-	}
-	for name, t := range states {
-		r.states[name] = t
-	}
-	return outputs, nil
+	program *ir.Program
+	values  weights.Source // of states, under their own names
+	states  map[string]*ir.Tensor
 }
 
 func (r *reference) state(name string) (*ir.Tensor, error) {
@@ -118,7 +93,7 @@ func (r *reference) state(name string) (*ir.Tensor, error) {
 
 func (r *reference) target() string { return "reference" }
 
-func (r *reference) Close() error { return r.close() }
+func (r *reference) Close() error { return r.values.Close() }
 
 // override is a source with the weights of base, where top has one of the same name, top's.
 // Names of top that base lacks are added. Closing it closes both.

@@ -4,6 +4,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"weft"
 )
 
 type versionInfo struct {
@@ -15,7 +17,7 @@ type versionInfo struct {
 }
 
 func version() versionInfo {
-	return versionInfo{weftVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, builtWithCUDA()}
+	return versionInfo{weft.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, builtWithCUDA()}
 }
 
 func (a *app) versionCommand() *cobra.Command {
