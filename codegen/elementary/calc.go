@@ -55,13 +55,15 @@ func (c calc[V]) shl(x V, n int64) V  { return c.m.Shl(c.bits, x, c.integer(n)) 
 func (c calc[V]) sar(x V, n int64) V  { return c.m.ShrArithmetic(c.bits, x, c.integer(n)) }
 func (c calc[V]) signMask() V         { return c.integer(-1 << (c.width - 1)) }
 func (c calc[V]) inf() V              { return c.num(math.Inf(1)) }
-func (c calc[V]) nan() V              { return c.num(math.NaN()) }
 func (c calc[V]) halves(table32, table64 []float64) []float64 {
 	if c.float == F32 {
 		return table32
 	}
 	return table64
 }
+
+// nan is the NaN that is one in both types: quiet, positive, without payload.
+func (c calc[V]) nan() V { return c.num(math.Float64frombits(0x7ff8000000000000)) }
 
 // value returns v32 for float32 and v64 for float64.
 func (c calc[V]) value(v32, v64 float64) V {
