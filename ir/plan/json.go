@@ -123,6 +123,19 @@ func Decode(data []byte) (*Plan, error) {
 	return p, nil
 }
 
+// UnmarshalJSON reads exactly three sizes; package json would take any number.
+func (g *Grid) UnmarshalJSON(data []byte) error {
+	var dims []ir.Dim
+	if err := json.Unmarshal(data, &dims); err != nil {
+		return err
+	}
+	if len(dims) != len(g) {
+		return fmt.Errorf("a grid has %d sizes, not %d", len(g), len(dims))
+	}
+	*g = Grid(dims)
+	return nil
+}
+
 func checkVersion(version string) error {
 	major, _, _ := strings.Cut(Version, ".")
 	if got, minor, ok := strings.Cut(version, "."); ok && got == major && minor != "" {

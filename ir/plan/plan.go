@@ -69,13 +69,16 @@ type Step struct {
 
 // Launch runs a kernel.
 type Launch struct {
-	Kernel string    `json:"kernel"`
-	Grid   [3]ir.Dim `json:"grid"`             // blocks; a launch with an empty grid is left out
-	Block  int       `json:"block"`            // threads
-	Shared int       `json:"shared,omitempty"` // bytes of dynamic shared memory
-	Args   []Arg     `json:"args"`             // in the order of the kernel's parameters
-	Label  string    `json:"label,omitempty"`  // what it computes and where in the model
+	Kernel string `json:"kernel"`
+	Grid   Grid   `json:"grid"`             // blocks; a launch with an empty grid is left out
+	Block  int    `json:"block"`            // threads
+	Shared int    `json:"shared,omitempty"` // bytes of dynamic shared memory
+	Args   []Arg  `json:"args"`             // in the order of the kernel's parameters
+	Label  string `json:"label,omitempty"`  // what it computes and where in the model
 }
+
+// Grid is the number of blocks by axis.
+type Grid [3]ir.Dim
 
 // Access says what a launch does to a buffer.
 type Access string
