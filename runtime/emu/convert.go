@@ -186,8 +186,25 @@ func (c conversion) finish(v uint64) uint64 {
 	return v
 }
 
+// hotPair has the packing conversions that models use.
+var hotPair = map[ptx.Type]lane32{
+	ptx.BF16: func(d, a, b, _ *lanes32) {
+		for i := range d {
+			d[i] = roundBF16(a[i])<<16 | roundBF16(b[i])
+		}
+	},
+	ptx.F16: func(d, a, b, _ *lanes32) {
+		for i := range d {
+			d[i] = roundF16(a[i])<<16 | roundF16(b[i])
+		}
+	},
+}
+
 // convertPair is cvt.rn.f16x2.f32 and cvt.rn.bf16x2.f32: the first source goes to the high half.
 func convertPair(c conversion) lane32 {
+	if c.mode == toNearest && !c.saturate && !c.relu {
+		return hotPair[c.to]
+	}
 	return bits32(func(a, b, _ uint32) uint32 {
 		return uint32(c.floatToFloat(uint64(a)))<<16 | uint32(c.floatToFloat(uint64(b)))
 	})
@@ -213,6 +230,16 @@ var hotWide = map[string]laneWide{
 			d[i] = uint64(a[i])
 		}
 	},
+	"f64.f32": func(d *lanes64, a, _ *lanes32, _ *lanes64) {
+		for i := range d {
+			f := math.Float32frombits(a[i])
+			if f != f {
+				d[i] = conversion{to: ptx.F64, from: ptx.F32}.floatToFloat(uint64(a[i]))
+				continue
+			}
+			d[i] = math.Float64bits(float64(f))
+		}
+	},
 }
 
 func narrowLanes(d *lanes32, a *lanes64) {
@@ -225,9 +252,119 @@ func copyLanes32(d, a, _, _ *lanes32) { *d = *a }
 
 func copyLanes64(d, a, _, _ *lanes64) { *d = *a }
 
-// hotConvert32 are conversions between 32-bit values that models use everywhere.
+// hotNarrow has conversions from 64 bits to 32.
+var hotNarrow = map[string]laneNarrow{
+	"u32.u64": narrowLanes,
+	"s32.s64": narrowLanes,
+	"rn.f32.f64": func(d *lanes32, a *lanes64) {
+		for i := range d {
+			f := math.Float64frombits(a[i])
+			if f != f {
+				d[i] = uint32(conversion{to: ptx.F32, from: ptx.F64}.floatToFloat(a[i]))
+				continue
+			}
+			d[i] = math.Float32bits(float32(f))
+		}
+	},
+}
+
+// hotConvert32 are conversions between values of at most 32 bits that models use everywhere,
+// by the modifiers of cvt.
 var hotConvert32 = map[string]lane32{
-	"f32.bf16":   bits32(func(a, _, _ uint32) uint32 { return a << 16 }),
-	"rn.f32.s32": bits32(func(a, _, _ uint32) uint32 { return math.Float32bits(float32(int32(a))) }),
-	"rn.f32.u32": bits32(func(a, _, _ uint32) uint32 { return math.Float32bits(float32(a)) }),
+	"f32.bf16": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = a[i] << 16
+		}
+	},
+	"f32.f16": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = float16To32(a[i])
+		}
+	},
+	"rn.bf16.f32": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = roundBF16(a[i])
+		}
+	},
+	"rn.f16.f32": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = roundF16(a[i])
+		}
+	},
+	"rn.f32.s32": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = math.Float32bits(float32(int32(a[i])))
+		}
+	},
+	"rn.f32.u32": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = math.Float32bits(float32(a[i]))
+		}
+	},
+	"rzi.s32.f32": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = truncateS32(math.Float32frombits(a[i]))
+		}
+	},
+	"rni.f32.f32": integral32(math.RoundToEven),
+	"rzi.f32.f32": integral32(math.Trunc),
+	"rmi.f32.f32": integral32(math.Floor),
+	"rpi.f32.f32": integral32(math.Ceil),
+}
+
+// float16To32 widens exactly; NaN becomes canonical.
+func float16To32(v uint32) uint32 {
+	sign, exponent, fraction := v&0x8000<<16, v>>10&0x1f, v&0x3ff
+	switch exponent {
+	case 0: // a multiple of 2^-24
+		return sign | math.Float32bits(float32(fraction)*(1.0/(1<<24)))
+	case 31:
+		if fraction != 0 {
+			return nan32
+		}
+		return sign | 0x7f800000
+	}
+	return sign | (exponent+112)<<23 | fraction<<13
+}
+
+// roundBF16 rounds the bits of a float32 to bfloat16, to nearest even.
+func roundBF16(v uint32) uint32 {
+	if v<<1 > 0xff<<24 {
+		return nan16
+	}
+	return (v + 0x7fff + v>>16&1) >> 16
+}
+
+// roundF16 rounds the bits of a float32 to float16, to nearest even.
+func roundF16(v uint32) uint32 {
+	sign, size := v>>16&0x8000, v&0x7fffffff
+	switch {
+	case size > 0x7f800000:
+		return nan16
+	case size >= 0x47800000: // 65536 and more
+		return sign | 0x7c00
+	case size >= 0x38800000: // a normal float16; the carry may reach infinity
+		size -= 112 << 23
+		return sign | (size+0xfff+size>>13&1)>>13
+	}
+	// One half has units of 2^-24, as float16's subnormals.
+	return sign | math.Float32bits(math.Float32frombits(size)+0.5) - 0x3f000000
+}
+
+// truncateS32 is cvt.rzi.s32.f32.
+func truncateS32(f float32) uint32 {
+	switch {
+	case f >= 1<<31:
+		return math.MaxInt32
+	case f >= -1<<31:
+		return uint32(int32(f))
+	case f != f:
+		return 0
+	}
+	return 1 << 31
+}
+
+// integral32 rounds float32 values to integral ones.
+func integral32(f func(float64) float64) lane32 {
+	return liftFloat32(func(a, _, _ float32) float32 { return float32(f(float64(a))) })
 }

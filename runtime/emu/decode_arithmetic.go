@@ -98,6 +98,9 @@ func (d *decoder) integerOperation(in *instruction, t ptx.Type, types []ptx.Type
 		}
 		if types[2] = ptx.U32; t.Bits() == 64 {
 			in.op, in.shift = opShift, shift64(operation, t.Signed())
+			if operation == "shl" || !t.Signed() {
+				in.shift = pick(twins.shift, operation, in.shift)
+			}
 			return d.sources(in, types...)
 		}
 	default:
@@ -131,6 +134,9 @@ func (d *decoder) wide(in *instruction, operation string, t ptx.Type) error {
 		in.op, in.f32 = opLane32, wideProduct16(t.Signed())
 	case 32:
 		in.op, in.wide = opWide, wideProduct(operation, t.Signed(), 32)
+		if operation == "mul.wide" {
+			in.wide = pick(twins.wide, "mul."+t.String(), in.wide)
+		}
 	default:
 		return d.unsupported("no %s on .%s", operation, t)
 	}
@@ -168,8 +174,6 @@ func (d *decoder) floatOperation(in *instruction, t ptx.Type) error {
 		in.op, in.f32 = opLane32, float32Operation(name, mode, approximate)
 		if in.f32 != nil && d.in.Has("ftz") {
 			in.f32 = withFlush(in.f32)
-		} else if name == "fma" && mode == toNearest && !d.in.Has("sat") {
-			in.op = opFMA32
 		}
 	case ptx.F16, ptx.BF16, ptx.F16x2, ptx.BF16x2:
 		if d.in.Has("relu") {
@@ -208,7 +212,7 @@ func float32Operation(name string, mode rounding, approximate bool) lane32 {
 	case mode != toNearest:
 		return directed32(name, mode)
 	}
-	return hotFloat32[name]
+	return pick(twins.float32, name, hotFloat32[name])
 }
 
 func (d *decoder) bitInstruction(in *instruction) error {
@@ -359,7 +363,7 @@ func (d *decoder) comparison(in *instruction, t ptx.Type) error {
 	case t == ptx.F32 && d.in.Has("ftz"):
 		in.compare32 = compareFloat32(operator, widenFlushed)
 	case t == ptx.F32:
-		in.compare32 = compareFloat32(operator, widenF32)
+		in.compare32 = pick(twins.compareFloat, operator, compareFloat32(operator, widenF32))
 	case t == ptx.F16:
 		in.compare32 = compareFloat32(operator, widenF16)
 	case t == ptx.BF16:
@@ -374,9 +378,9 @@ func (d *decoder) comparison(in *instruction, t ptx.Type) error {
 	case t == ptx.S16:
 		in.compare32 = compareInteger32[int16](operator)
 	case t == ptx.S32:
-		in.compare32 = compareInteger32[int32](operator)
+		in.compare32 = pick(twins.compareSigned, operator, compareInteger32[int32](operator))
 	case t.Bits() == 16 || t.Bits() == 32:
-		in.compare32 = compareInteger32[uint32](operator)
+		in.compare32 = pick(twins.compareUnsigned, operator, compareInteger32[uint32](operator))
 	}
 	if t.Bits() == 32 && t != ptx.F32 && t.Float() {
 		in.compare32 = nil

@@ -73,7 +73,7 @@ func (d *decoder) convertLanes(in *instruction, c conversion) error {
 		in.f64 = bits64(func(a, _, _ uint64) uint64 { return apply(a) })
 	case wideTo:
 		in.op = opWide
-		if in.wide = hotWide[plain]; in.wide == nil || from != 32 {
+		if in.wide = pick(twins.wide, plain, hotWide[plain]); in.wide == nil || from != 32 {
 			in.wide = func(d *lanes64, a, _ *lanes32, _ *lanes64) {
 				for i := range d {
 					d[i] = apply(uint64(a[i]))
@@ -82,7 +82,7 @@ func (d *decoder) convertLanes(in *instruction, c conversion) error {
 		}
 	case wideFrom:
 		in.op = opNarrow
-		if in.narrow = narrowLanes; plain != "u32.u64" || to != 32 {
+		if in.narrow = hotNarrow[plain]; in.narrow == nil || to != 32 {
 			in.narrow = func(d *lanes32, a *lanes64) {
 				for i := range d {
 					d[i] = uint32(apply(a[i]))
@@ -91,7 +91,7 @@ func (d *decoder) convertLanes(in *instruction, c conversion) error {
 		}
 	default:
 		in.op = opLane32
-		if in.f32 = hotConvert32[plain]; in.f32 == nil || to != 32 {
+		if in.f32 = hotConvert32[plain]; in.f32 == nil || to == 64 {
 			in.f32 = bits32(func(a, _, _ uint32) uint32 { return uint32(apply(uint64(a))) })
 		}
 	}

@@ -26,13 +26,6 @@ func (w *worker) step(wp *warp) (fault *Fault) {
 		}
 		count++
 		switch in.op {
-		case opFMA32:
-			if mask == wp.alive {
-				fmaLanes(&wp.r32[in.d], &wp.r32[in.a], &wp.r32[in.b], &wp.r32[in.c])
-			} else {
-				fmaLanes(&w.discard32, &wp.r32[in.a], &wp.r32[in.b], &wp.r32[in.c])
-				blend32(&wp.r32[in.d], &w.discard32, mask)
-			}
 		case opLane32:
 			if mask == wp.alive {
 				in.f32(&wp.r32[in.d], &wp.r32[in.a], &wp.r32[in.b], &wp.r32[in.c])

@@ -207,18 +207,58 @@ var hotFloat32 = map[string]lane32{
 			d[i] = canonical32(math.Float32frombits(a[i]) * math.Float32frombits(b[i]))
 		}
 	},
-	"fma": fmaLanes,
+	"fma": fmaPortable,
 	"div": func(d, a, b, _ *lanes32) {
 		for i := range d {
 			d[i] = canonical32(math.Float32frombits(a[i]) / math.Float32frombits(b[i]))
 		}
 	},
-	"min":  liftFloat32(min32),
-	"max":  liftFloat32(max32),
-	"rcp":  liftFloat32(func(a, _, _ float32) float32 { return 1 / a }),
-	"sqrt": liftFloat32(func(a, _, _ float32) float32 { return float32(math.Sqrt(float64(a))) }),
-	"neg":  liftFloat32(func(a, _, _ float32) float32 { return -a }),
-	"abs":  liftFloat32(func(a, _, _ float32) float32 { return float32(math.Abs(float64(a))) }),
+	"min": func(d, a, b, _ *lanes32) {
+		for i := range d {
+			x, y := math.Float32frombits(a[i]), math.Float32frombits(b[i])
+			switch {
+			case x < y:
+				d[i] = a[i]
+			case y < x:
+				d[i] = b[i]
+			default:
+				d[i] = canonical32(min32(x, y, 0))
+			}
+		}
+	},
+	"max": func(d, a, b, _ *lanes32) {
+		for i := range d {
+			x, y := math.Float32frombits(a[i]), math.Float32frombits(b[i])
+			switch {
+			case x > y:
+				d[i] = a[i]
+			case y > x:
+				d[i] = b[i]
+			default:
+				d[i] = canonical32(max32(x, y, 0))
+			}
+		}
+	},
+	"rcp": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = canonical32(1 / math.Float32frombits(a[i]))
+		}
+	},
+	"sqrt": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = canonical32(float32(math.Sqrt(float64(math.Float32frombits(a[i])))))
+		}
+	},
+	"neg": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = canonical32(math.Float32frombits(a[i] ^ 1<<31))
+		}
+	},
+	"abs": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = canonical32(math.Float32frombits(a[i] &^ (1 << 31)))
+		}
+	},
 	"min.NaN": liftFloat32(func(a, b, _ float32) float32 {
 		if a != a || b != b {
 			return float32(math.NaN())
@@ -234,7 +274,7 @@ var hotFloat32 = map[string]lane32{
 	"copysign": bits32(func(a, b, _ uint32) uint32 { return a&(1<<31) | b&^(1<<31) }),
 }
 
-// fmaPortable is fma.rn.f32 in plain Go, the twin of the vector version.
+// fmaPortable is fma.rn.f32.
 func fmaPortable(d, a, b, c *lanes32) {
 	for i := range d {
 		d[i] = canonical32(fma32(math.Float32frombits(a[i]), math.Float32frombits(b[i]), math.Float32frombits(c[i])))

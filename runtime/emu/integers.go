@@ -226,11 +226,11 @@ func mulHigh[T integer](a, b T) T {
 // integer32 finds the lane operation of an integer instruction on 16 or 32 bits.
 func integer32(operation string, width int, signed bool) lane32 {
 	if width == 32 {
-		signedHot := hotU32
+		signedHot, signedTwins := hotU32, twins.unsigned32
 		if signed {
-			signedHot = hotS32
+			signedHot, signedTwins = hotS32, twins.signed32
 		}
-		for _, table := range []map[string]lane32{hot32, signedHot} {
+		for _, table := range []map[string]lane32{twins.any32, signedTwins, hot32, signedHot} {
 			if f := table[operation]; f != nil {
 				return f
 			}
@@ -256,7 +256,7 @@ func liftOrNil[T narrowInteger](f func(a, b, c T) T) lane32 {
 
 func integer64(operation string, signed bool) lane64 {
 	if f := hot64[operation]; f != nil {
-		return f
+		return pick(twins.any64, operation, f)
 	}
 	if signed {
 		if f := scalarInteger[int64](operation); f != nil {

@@ -11,7 +11,6 @@ const (
 	opWide                    // d64 = wide(a32, b32, c64)
 	opNarrow                  // d32 = narrow(a64)
 	opShift                   // d64 = shift(a64, b32)
-	opFMA32                   // opLane32 with fmaLanes
 	opCompare32               // predicate d (and e) = compare32(a32, b32), combined with c
 	opCompare64
 	opSelect32 // d32 = c ? a32 : b32
