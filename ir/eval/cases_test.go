@@ -21,28 +21,15 @@ import (
 // TEXT" asks for a failure that contains the text. Blank lines and lines that start with # are
 // skipped.
 func TestCases(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.cases")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
 	seen := map[string]bool{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
+	eachCase(t, func(file string, number int, line string) {
+		line, about := strings.CutPrefix(line, "about ")
+		kind, err := runCase(line, about)
+		seen[kind] = true
 		if err != nil {
-			t.Fatal(err)
+			t.Errorf("%s:%d: %v\n\t%s", file, number, err, line)
 		}
-		for i, line := range strings.Split(string(text), "\n") {
-			if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-				continue
-			}
-			line, about := strings.CutPrefix(line, "about ")
-			kind, err := runCase(line, about)
-			seen[kind] = true
-			if err != nil {
-				t.Errorf("%s:%d: %v\n\t%s", file, i+1, err, line)
-			}
-		}
-	}
+	})
 	for k := ir.OpConstant; k < ir.NumKinds; k++ {
 		if k.Info().Class != ir.ClassControl && !seen[k.String()] {
 			t.Errorf("no case for %s", k)
@@ -50,10 +37,31 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func runCase(line string, about bool) (kind string, err error) {
+// eachCase visits the lines of testdata/*.cases.
+func eachCase(t testing.TB, visit func(file string, number int, line string)) {
+	files, err := filepath.Glob("testdata/*.cases")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				visit(file, i+1, line)
+			}
+		}
+	}
+}
+
+// caseText is the program of a case: its results, each followed by what it should be. wantError
+// is set for a case that should fail.
+func caseText(line string) (kind, text, wantError string, err error) {
 	call, right, ok := strings.Cut(line, " -> ")
 	if !ok {
-		return "", fmt.Errorf("no -> in the line")
+		return "", "", "", fmt.Errorf("no -> in the line")
 	}
 	kind, rest, _ := strings.Cut(call, " ")
 	operands, attrs := rest, ""
@@ -62,8 +70,9 @@ func runCase(line string, about bool) (kind string, err error) {
 	}
 	wantError, isError := strings.CutPrefix(right, "error ")
 	if isError {
-		right = wantError[strings.Index(wantError, "|")+1:] // error TEXT|result types
-		wantError, _, _ = strings.Cut(wantError, "|")
+		wantError, right, _ = strings.Cut(wantError, "|") // error TEXT|result types
+	} else {
+		wantError = ""
 	}
 	var b strings.Builder
 	b.WriteString("entry case() {\n")
@@ -74,19 +83,27 @@ func runCase(line string, about bool) (kind string, err error) {
 	}
 	for i, l := range literals(right) {
 		types = append(types, fmt.Sprintf("%%out%d: %s", i, typeText(l)))
-		outs = append(outs, fmt.Sprintf("%%out%d \"\"", i))
+		outs = append(outs, fmt.Sprintf("%%out%d \"out%d\"", i, i))
 		if !isError {
 			fmt.Fprintf(&b, "%%want%d: %s = constant() {value = %s}\n", i, typeText(l), l)
-			outs = append(outs, fmt.Sprintf("%%want%d \"\"", i))
+			outs = append(outs, fmt.Sprintf("%%want%d \"want%d\"", i, i))
 		}
 	}
 	fmt.Fprintf(&b, "(%s) = %s(%s) %s\n return %s }", strings.Join(types, ", "), kind, strings.Join(ins, ", "), attrs, strings.Join(outs, ", "))
-	p, err := ir.ParseProgram("case", []byte(b.String()))
+	return kind, b.String(), wantError, nil
+}
+
+func runCase(line string, about bool) (kind string, err error) {
+	kind, text, wantError, err := caseText(line)
 	if err != nil {
-		return kind, fmt.Errorf("%w\n%s", err, b.String())
+		return kind, err
+	}
+	p, err := ir.ParseProgram("case", []byte(text))
+	if err != nil {
+		return kind, fmt.Errorf("%w\n%s", err, text)
 	}
 	r, err := Run(p, "case", nil, nil)
-	if isError {
+	if wantError != "" {
 		if err == nil || !strings.Contains(err.Error(), wantError) {
 			return kind, fmt.Errorf("error %v does not contain %q", err, wantError)
 		}

@@ -164,17 +164,7 @@ func convolve[T number](v conv, images int, x, kernels, sums []T) {
 			for start := int(lo); start < int(hi); start += rows {
 				n := min(rows, int(hi)-start)
 				for p := range n {
-					row := patch[p*k : (p+1)*k]
-					at := offsets[(start+p)*taps : (start+p+1)*taps]
-					for ch := range v.channels {
-						for i, offset := range at {
-							if offset < 0 {
-								row[ch*taps+i] = 0
-							} else {
-								row[ch*taps+i] = image[ch*pixels+int(offset)]
-							}
-						}
-					}
+					fillPatch(patch[p*k:(p+1)*k], image, offsets[(start+p)*taps:(start+p+1)*taps], pixels)
 				}
 				dot(n, v.filters, k, patch[:n*k], weights, func(p int, of []T) {
 					for o, s := range of {
@@ -183,6 +173,20 @@ func convolve[T number](v conv, images int, x, kernels, sums []T) {
 				})
 			}
 		})
+	}
+}
+
+// fillPatch gathers the pixels under the window from all channels of an image.
+func fillPatch[T number](patch, image []T, offsets []int32, pixels int) {
+	for i := 0; i < len(patch); i += len(offsets) {
+		for tap, offset := range offsets {
+			if offset < 0 {
+				patch[i+tap] = 0
+			} else {
+				patch[i+tap] = image[offset]
+			}
+		}
+		image = image[pixels:]
 	}
 }
 

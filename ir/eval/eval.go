@@ -153,7 +153,11 @@ func (ev *evaluator) block(b *ir.Block, params []*ir.Tensor) ([]*ir.Tensor, erro
 			ev.env[v] = nil
 		}
 	}
-	return ev.values(nil, b.Results)
+	results, err := ev.values(nil, b.Results)
+	for _, v := range deaths[len(b.Ops)] {
+		ev.env[v] = nil
+	}
+	return results, err
 }
 
 func (ev *evaluator) values(op *ir.Op, vs []ir.Value) ([]*ir.Tensor, error) {
@@ -228,23 +232,19 @@ func (ev *evaluator) shape(op *ir.Op, t ir.Type) ([]int64, error) {
 	if t.Kind != ir.TensorKind {
 		return nil, unsupported(op, "values of type %s cannot be evaluated", t)
 	}
-	return ev.sizes(op, t.DType, t.Shape)
-}
-
-func (ev *evaluator) sizes(op *ir.Op, dtype ir.DType, dims []ir.Dim) ([]int64, error) {
-	shape, err := ev.evalDims(op, dims)
+	shape, err := ev.evalDims(op, t.Shape)
 	if err != nil {
 		return nil, err
 	}
-	bytes := float64(max(dtype.Bits(), 8)) / 8
+	bytes := float64(max(t.DType.Bits(), 8)) / 8
 	for i, d := range shape {
 		if d < 0 {
-			return nil, fail(op, "dim %d of %s%s is %d", i, dtype, ir.DimList(dims), d)
+			return nil, fail(op, "dim %d of %s is %d", i, t, d)
 		}
 		bytes *= float64(max(d, 1))
 	}
 	if bytes > maxBytes {
-		return nil, diag.Errorf(diag.RunTooLarge, loc(op), "%s%v takes %.0f bytes", dtype, shape, bytes)
+		return nil, diag.Errorf(diag.RunTooLarge, loc(op), "%s%v takes %.0f bytes", t.DType, shape, bytes)
 	}
 	return shape, nil
 }

@@ -213,7 +213,7 @@ func reversedNumbers(x *ir.Tensor, order func(i, j int64) int) func(i, j int64) 
 func reduceWindow(c *call) (*ir.Tensor, error) {
 	a := c.op.Attrs.(*ir.ReduceWindowAttrs)
 	x, out := c.in[0], c.result(0)
-	window, err := c.sizes(c.op, ir.I8, a.Window)
+	window, err := c.evalDims(c.op, a.Window)
 	if err != nil {
 		return nil, err
 	}
@@ -243,10 +243,10 @@ func (f folder[T]) window(w windows, in, acc []T) {
 			return f.combine(sum, in[base])
 		}
 		start := position/outStrides[dim]%w.out[dim]*w.strides[dim] - w.low[dim]
-		for k := range w.window[dim] {
-			if i := start + k*w.dilations[dim]; i >= 0 && i < w.shape[dim] {
-				sum = fold(sum, dim+1, base+i*strides[dim], position)
-			}
+		step := w.dilations[dim]
+		last := min(w.window[dim]-1, floorDiv(w.shape[dim]-1-start, step))
+		for k := max(0, ceilDiv(-start, step)); k <= last; k++ {
+			sum = fold(sum, dim+1, base+(start+k*step)*strides[dim], position)
 		}
 		return sum
 	}
