@@ -45,14 +45,17 @@ func innermostModule(stack string) (module string, classFiles []string) {
 // innermostLine finds the last `File "path", line N` of a stack trace.
 func innermostLine(trace string, classFiles []string) string {
 	const open = `File "`
-	at := strings.LastIndex(trace, open)
-	if at < 0 {
-		return ""
-	}
-	rest := trace[at+len(open):]
-	file, rest, ok := strings.Cut(rest, `", line `)
-	if !ok {
-		return ""
+	var file, rest string
+	for {
+		at := strings.LastIndex(trace, open)
+		if at < 0 {
+			return ""
+		}
+		var ok bool
+		if file, rest, ok = strings.Cut(trace[at+len(open):], `", line `); ok && !strings.HasPrefix(file, "<") {
+			break // <eval_with_key> and the like are generated code
+		}
+		trace = trace[:at]
 	}
 	line := rest
 	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
