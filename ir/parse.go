@@ -20,7 +20,7 @@ const (
 // defined once and has the type that its operation gives it; Verify checks the rest. name
 // stands for the text in diagnostics, which give line:column.
 func ParseProgram(name string, text []byte) (*Program, error) {
-	ps := &parser{lexer: lexer{file: name, text: string(text)}, p: &Program{}}
+	ps := &parser{lexer: lexer{file: name, text: string(text)}, p: &Program{}, declared: map[string]bool{}}
 	if err := Try(ps.program); err != nil {
 		return nil, err
 	}
@@ -33,6 +33,7 @@ type parser struct {
 	lexer
 	p        *Program
 	literals int64 // bytes of splats so far
+	declared map[string]bool
 
 	// of the entry being read
 	e     *Entry
@@ -68,12 +69,19 @@ func (ps *parser) program() {
 	}
 }
 
+// declare refuses the second declaration of a name.
+func (ps *parser) declare(pos int, what, name string) {
+	key := what + " " + name
+	if ps.declared[key] {
+		ps.fail(diag.TextDuplicate, pos, "%s %q is declared twice", what, name)
+	}
+	ps.declared[key] = true
+}
+
 func (ps *parser) symbol() {
 	pos := ps.tok.pos
 	s := Symbol{Name: ps.name("a dim's name"), Max: NoBound, Multiple: 1}
-	if ps.p.Symbol(s.Name) != nil {
-		ps.fail(diag.TextDuplicate, pos, "dim %q is declared twice", s.Name)
-	}
+	ps.declare(pos, "dim", s.Name)
 	if ps.accept("in") {
 		s.Min = ps.integer()
 		ps.expect("..")
@@ -90,9 +98,7 @@ func (ps *parser) symbol() {
 func (ps *parser) state() {
 	ps.expect("@")
 	t := ps.expectKind(tokString, "a state's name in quotes")
-	if ps.p.State(t.text) != nil {
-		ps.fail(diag.TextDuplicate, t.pos, "state %q is declared twice", t.text)
-	}
+	ps.declare(t.pos, "state", t.text)
 	s := State{Name: t.text}
 	ps.expect(":")
 	s.Type = ps.typ(0)
@@ -106,9 +112,7 @@ func (ps *parser) state() {
 func (ps *parser) entry() {
 	pos := ps.tok.pos
 	e := &Entry{Name: ps.name("an entry's name")}
-	if ps.p.Entry(e.Name) != nil {
-		ps.fail(diag.TextDuplicate, pos, "entry %q is declared twice", e.Name)
-	}
+	ps.declare(pos, "entry", e.Name)
 	ps.e, ps.names, ps.uses, ps.ops = e, map[string]Value{}, nil, nil
 	ps.p.Entries = append(ps.p.Entries, e)
 	ps.expect("(")
