@@ -9,12 +9,8 @@ import (
 	"weft/runtime"
 )
 
-// program is a random structured program over two numbers. It is printed as PTX and run
-// thread by thread in Go.
-type program struct {
-	statements []statement
-}
-
+// statement is part of a random structured program over two numbers, x and acc. It is printed
+// as PTX and run thread by thread in Go.
 type statement struct {
 	kind        string // op, if, loop, break, continue, return
 	shift       int    // the bit of x that decides

@@ -526,8 +526,11 @@ func (d *decoder) testProperty(in *instruction) error {
 	if err := d.operands(2); err != nil {
 		return err
 	}
+	if t != ptx.F32 && t != ptx.F64 {
+		return d.unsupported("testp on .%s", t)
+	}
 	test := floatProperties[d.in.Modifiers[0]]
-	if test == nil || t != ptx.F32 && t != ptx.F64 {
+	if test == nil {
 		return d.unsupported("no such property")
 	}
 	if t == ptx.F64 {

@@ -34,21 +34,7 @@ func (w *worker) step(wp *warp) (fault *Fault) {
 				blend32(&wp.r32[in.d], &w.discard32, mask)
 			}
 		case opLane64, opWide, opShift:
-			d := &wp.r64[in.d]
-			if mask != wp.alive {
-				d = &w.discard64
-			}
-			switch in.op {
-			case opLane64:
-				in.f64(d, &wp.r64[in.a], &wp.r64[in.b], &wp.r64[in.c])
-			case opWide:
-				in.wide(d, &wp.r32[in.a], &wp.r32[in.b], &wp.r64[in.c])
-			default:
-				in.shift(d, &wp.r64[in.a], &wp.r32[in.b])
-			}
-			if mask != wp.alive {
-				blend64(&wp.r64[in.d], d, mask)
-			}
+			w.long(wp, in, mask)
 		case opNarrow:
 			in.narrow(&w.discard32, &wp.r64[in.a])
 			if mask == wp.alive {
@@ -92,6 +78,25 @@ func (w *worker) step(wp *warp) (fault *Fault) {
 		fault = w.fault(BudgetExceeded, wp, bits.TrailingZeros32(wp.mask), in, "the block has executed %d warp instructions", w.executed-1)
 	}
 	return fault
+}
+
+// long executes the lane operations whose result has 64 bits.
+func (w *worker) long(wp *warp, in *instruction, mask uint32) {
+	d := &wp.r64[in.d]
+	if mask != wp.alive {
+		d = &w.discard64
+	}
+	switch in.op {
+	case opLane64:
+		in.f64(d, &wp.r64[in.a], &wp.r64[in.b], &wp.r64[in.c])
+	case opWide:
+		in.wide(d, &wp.r32[in.a], &wp.r32[in.b], &wp.r64[in.c])
+	default:
+		in.shift(d, &wp.r64[in.a], &wp.r32[in.b])
+	}
+	if mask != wp.alive {
+		blend64(&wp.r64[in.d], d, mask)
+	}
 }
 
 // setPredicate writes the result of a comparison, and its complement, under the mask.

@@ -104,14 +104,6 @@ func words(data []byte) []uint32 {
 	return v
 }
 
-func fromWords(v ...uint32) []byte {
-	var data []byte
-	for _, x := range v {
-		data = binary.LittleEndian.AppendUint32(data, x)
-	}
-	return data
-}
-
 func fromFloats(v []float32) []byte {
 	var data []byte
 	for _, x := range v {
