@@ -35,10 +35,10 @@ func (c calc[V]) erfcPositive(x V) V {
 	correction := c.mul(c.fma(lost, minus, c.add(qLow, c.fma(sum, minus, q))), inverse)
 
 	square := c.mul(x, x)
-	r, _, bits := c.reduceExp(c.neg(square))
-	r = c.sub(r, c.fma(x, x, c.neg(square)))
-	p := c.mul(c.fma(c.poly(r, expF32, expF64), r, c.num(1)), r) // exp(r) - 1
-	return c.scale(c.add(quotient, c.fma(p, quotient, correction)), c.fromNoisy(bits))
+	r, rLow, bits := c.reduceExpPair(c.neg(square), c.fma(c.neg(x), x, square))
+	curve := c.fma(c.mul(c.poly(r, expF32, expF64), r), r, rLow) // exp(r) - 1 - r
+	rest := c.fma(r, quotient, c.fma(curve, quotient, correction))
+	return c.scale(c.add(quotient, rest), c.fromNoisy(bits))
 }
 
 // erfc is 1 - erf below 0.75 and erfcPositive beyond, with erfc(x) = 2 - erfc(-x) for x < 0.

@@ -1,10 +1,18 @@
 package elementary
 
-// reduceExp splits x = n ln 2 + r, |r| <= ln(2)/2, and returns exp(r), n as a float, and the noisy bits of n.
-func (c calc[V]) reduceExp(x V) (r, n, bits V) {
-	n, bits = c.nearestOfProduct(x, c.value(0x1.715476p+0, 0x1.71547652b82fep+0))
+// reduceExp splits x = n ln 2 + r, |r| <= ln(2)/2, and returns r and the noisy bits of n.
+func (c calc[V]) reduceExp(x V) (r, bits V) {
+	n, bits := c.nearestOfProduct(x, c.value(0x1.715476p+0, 0x1.71547652b82fep+0))
 	r = c.fma(n, c.num(-c.ln2Hi), x)
-	return c.fma(n, c.num(-c.ln2Lo), r), n, bits
+	return c.fma(n, c.num(-c.ln2Lo), r), bits
+}
+
+// reduceExpPair is reduceExp of x + low; rLow is the rounding error of r.
+func (c calc[V]) reduceExpPair(x, low V) (r, rLow, bits V) {
+	n, bits := c.nearestOfProduct(x, c.value(0x1.715476p+0, 0x1.71547652b82fep+0))
+	a, b := c.fma(n, c.num(-c.ln2Hi), x), c.fma(n, c.num(-c.ln2Lo), low)
+	r = c.add(a, b)
+	return r, c.add(c.sub(a, r), b), bits
 }
 
 // expReduced is exp(r) for |r| <= ln(2)/2.
@@ -21,7 +29,7 @@ func (c calc[V]) exp(x V, extra int64) V {
 		lo, hi = -746.0, 710.5
 	}
 	x = c.clampAbove(c.clampBelow(x, lo), hi)
-	r, _, bits := c.reduceExp(x)
+	r, bits := c.reduceExp(x)
 	n := c.fromNoisy(bits)
 	if extra != 0 {
 		n = c.iadd(n, c.integer(extra))
@@ -35,13 +43,13 @@ func (c calc[V]) expOfMinus(x V) V {
 	if c.float == F64 {
 		lo = -746
 	}
-	r, _, bits := c.reduceExp(c.clampBelow(c.neg(c.abs(x)), lo))
+	r, bits := c.reduceExp(c.clampBelow(c.neg(c.abs(x)), lo))
 	return c.scale(c.expReduced(r), c.fromNoisy(bits))
 }
 
 // expNormal is e^x for an x so bounded that the result is normal (or x is NaN).
 func (c calc[V]) expNormal(x V) V {
-	r, _, bits := c.reduceExp(x)
+	r, bits := c.reduceExp(x)
 	return c.scaleNormal(c.expReduced(r), bits)
 }
 
@@ -71,7 +79,7 @@ func exponentialMinusOne[V any](c calc[V], x V) V {
 		lo, hi = -55.0, 710.0
 	}
 	clamped := c.clampAbove(c.clampBelow(x, lo), hi)
-	r, _, bits := c.reduceExp(clamped)
+	r, bits := c.reduceExp(clamped)
 	p := c.poly(r, expm1F32, expm1F64)
 	p = c.fma(c.mul(p, r), r, r)
 	half := c.fromBits(c.iadd(c.shl(bits, c.mantissa), c.integer((c.bias-1)<<c.mantissa)))

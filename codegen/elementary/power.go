@@ -76,6 +76,6 @@ func (c calc[V]) expPair(x, low V) V {
 	if c.float == F64 {
 		lo, hi = -746.0, 710.5
 	}
-	r, _, bits := c.reduceExp(c.clampAbove(c.clampBelow(x, lo), hi))
-	return c.scale(c.expReduced(c.add(r, low)), c.fromNoisy(bits))
+	r, _, bits := c.reduceExpPair(c.clampAbove(c.clampBelow(x, lo), hi), low)
+	return c.scale(c.expReduced(r), c.fromNoisy(bits))
 }
