@@ -45,16 +45,12 @@ var (
 	nameComment   = regexp.MustCompile(`^(.*?) *// @\S+$`)
 	blockNumber   = regexp.MustCompile(`\bBB\d+_|(\$L__BB)\d+_`)
 	labelLine     = regexp.MustCompile(`^(\$L__BB\d+_\d+:) +(//.*)$`)
-	word          = regexp.MustCompile(`[\w$]+`)
 )
 
 // Split cuts llc's output into entries. The text of each equals what llc prints for a module
 // with that entry alone: unused variables are dropped and labels renumbered from $L__BB<n>_<m>
 // to $L__BB0_<m>.
 func Split(text string) ([]Entry, error) {
-	if _, err := Parse(text); err != nil {
-		return nil, err
-	}
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	start := slices.IndexFunc(lines, functionStart.MatchString)
 	if start < 0 {
@@ -97,8 +93,13 @@ func Split(text string) ([]Entry, error) {
 
 // renumber gives a line of a body the form that it has in the first function of a module.
 func renumber(line string) string {
-	if match := nameComment.FindStringSubmatch(line); match != nil && !strings.HasPrefix(line, "\t") {
-		line = match[1]
+	if strings.Contains(line, "// @") && !strings.HasPrefix(line, "\t") {
+		if match := nameComment.FindStringSubmatch(line); match != nil {
+			line = match[1]
+		}
+	}
+	if !strings.Contains(line, "BB") {
+		return line
 	}
 	line = blockNumber.ReplaceAllStringFunc(line, func(s string) string {
 		if strings.HasPrefix(s, "$") {
@@ -115,26 +116,23 @@ func renumber(line string) string {
 // usedVariables keeps the lines of variables that the body mentions, and of those that their
 // initial values mention.
 func usedVariables(body string, lines []string) []string {
-	mentioned := map[string]bool{}
-	for _, w := range word.FindAllString(body, -1) {
-		mentioned[w] = true
+	names := make([]string, len(lines))
+	for i, line := range lines {
+		match := demotedLine.FindStringSubmatch(line)
+		if match == nil {
+			match = variableLine.FindStringSubmatch(line)
+		}
+		names[i] = match[1]
 	}
 	keep := make([]bool, len(lines))
-	for changed := true; changed; {
-		changed = false
+	for texts := []string{body}; len(texts) > 0; texts = texts[1:] {
 		for i, line := range lines {
-			match := demotedLine.FindStringSubmatch(line)
-			if match == nil {
-				match = variableLine.FindStringSubmatch(line)
-			}
-			if keep[i] || !mentioned[match[1]] {
+			if keep[i] || !mentions(texts[0], names[i]) {
 				continue
 			}
-			keep[i], changed = true, true
+			keep[i] = true
 			if _, value, ok := strings.Cut(line, " = "); ok {
-				for _, w := range word.FindAllString(value, -1) {
-					mentioned[w] = true
-				}
+				texts = append(texts, value)
 			}
 		}
 	}
@@ -145,6 +143,21 @@ func usedVariables(body string, lines []string) []string {
 		}
 	}
 	return used
+}
+
+// mentions reports whether the name occurs as a word.
+func mentions(text, name string) bool {
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			return false
+		}
+		start, end := from+i, from+i+len(name)
+		if (start == 0 || !isWordByte(text[start-1])) && (end == len(text) || !isWordByte(text[end])) {
+			return true
+		}
+		from = end
+	}
 }
 
 // Join prints one module with all entries, sorted by name, under the header. Declarations of

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 
 	"weft/codegen/ptx"
 	"weft/runtime"
@@ -232,7 +233,7 @@ func (w *worker) checkWritten(wp *warp, in *instruction, mask uint32, p *places)
 	for lanes := mask; lanes != 0; lanes &= lanes - 1 {
 		i := bits.TrailingZeros32(lanes)
 		at := r.start + int64(p.offset[i])
-		if want := uint64(1)<<size - 1; r.init[at>>6]>>(at&63)&want == want {
+		if want := uint64(1)<<size - 1; atomic.LoadUint64(&r.init[at>>6])>>(at&63)&want == want {
 			continue
 		}
 		if bad := r.init.firstUnset(at, at+size); bad >= 0 {

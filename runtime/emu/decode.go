@@ -317,13 +317,18 @@ func (d *decoder) special(name string, bits int) (int32, error) {
 	if bits != 32 {
 		return 0, d.unsupported("special register %s as %d bits", name, bits)
 	}
+	base, axisName, found := strings.Cut(name, ".")
+	axis := -1
+	if found {
+		axis = strings.Index("xyz", axisName)
+	}
 	for _, s := range d.k.specials {
-		if s.name == name {
+		if s.base == base && s.axis == axis {
 			return s.slot, nil
 		}
 	}
 	slot := d.sink(32)
-	d.k.specials = append(d.k.specials, special{name, slot})
+	d.k.specials = append(d.k.specials, special{base, axis, slot})
 	return slot, nil
 }
 

@@ -156,17 +156,7 @@ func (d *Device) Copy(s runtime.Stream, dst, src runtime.Pointer, size int64) er
 	}
 	return d.enqueue(s, func() error {
 		copy(to.data[toOffset:toOffset+size], from.data[fromOffset:])
-		to.init.clear(toOffset, toOffset+size)
-		for at := int64(0); at < size; {
-			end := at
-			for end < size && from.init.firstUnset(fromOffset+end, fromOffset+end+1) < 0 {
-				if end++; end%64 == 0 && from.init.firstUnset(fromOffset+at, fromOffset+size) < 0 {
-					end = size
-				}
-			}
-			to.init.set(toOffset+at, toOffset+end)
-			at = end + 1
-		}
+		to.init.copyFrom(toOffset, from.init, fromOffset, size)
 		return nil
 	})
 }

@@ -45,15 +45,36 @@ func (m initMap) clear(from, to int64) {
 }
 
 // firstUnset finds the first byte of [from, to) that is not written, -1 if all are.
-func (m initMap) firstUnset(from, to int64) int64 {
+func (m initMap) firstUnset(from, to int64) int64 { return m.first(from, to, ^uint64(0)) }
+
+// firstSet finds the first byte of [from, to) that is written, -1 if none is.
+func (m initMap) firstSet(from, to int64) int64 { return m.first(from, to, 0) }
+
+func (m initMap) first(from, to int64, invert uint64) int64 {
 	for from < to {
 		mask, next := wordMask(from, to)
-		if missing := mask &^ atomic.LoadUint64(&m[from/64]); missing != 0 {
-			return from&^63 + int64(bits.TrailingZeros64(missing))
+		if found := mask & (atomic.LoadUint64(&m[from/64]) ^ invert); found != 0 {
+			return from&^63 + int64(bits.TrailingZeros64(found))
 		}
 		from = next
 	}
 	return -1
+}
+
+// copyFrom takes over what is written of [start, start+size) of another map.
+func (m initMap) copyFrom(at int64, from initMap, start, size int64) {
+	m.clear(at, at+size)
+	shift := at - start
+	for end := start + size; start < end; {
+		first := from.firstSet(start, end)
+		if first < 0 {
+			return
+		}
+		if start = from.firstUnset(first, end); start < 0 {
+			start = end
+		}
+		m.set(first+shift, start+shift)
+	}
 }
 
 // wordMask is the mask of [from, to) in from's word, and the start of the next word.

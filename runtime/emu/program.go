@@ -102,7 +102,8 @@ type memoryAccess struct {
 
 // special is a special register that a kernel reads, and the slot that holds it.
 type special struct {
-	name string
+	base string // "%tid"
+	axis int    // 0 to 2 for x, y, z, else -1
 	slot int32
 }
 

@@ -75,6 +75,9 @@ func newWorker(s *launchState) *worker {
 		for _, c := range k.constants64 {
 			fill64(&wp.r64[c.slot], c.value)
 		}
+		for _, sr := range k.specials {
+			w.fillSpecial(wp, sr)
+		}
 	}
 	return w
 }
@@ -142,27 +145,24 @@ func (w *worker) startWarp(wp *warp) {
 	wp.alive = wp.all
 	wp.state = ready
 	for _, s := range k.specials {
-		w.fillSpecial(wp, s)
+		if s.axis >= 0 && s.base == "%ctaid" { // the others stay the same for all blocks
+			fill32(&wp.r32[s.slot], uint32(w.blockAt[s.axis]))
+		}
 	}
 }
 
-// fillSpecial sets the lanes of a special register.
+// fillSpecial sets the lanes of a special register that is the same for all blocks.
 func (w *worker) fillSpecial(wp *warp, s special) {
 	d := &wp.r32[s.slot]
-	base, axisName, _ := strings.Cut(s.name, ".")
-	axis := max(0, strings.Index("xyz", axisName))
 	for i := range d {
-		thread := wp.index*warpSize + i
 		var v int
-		switch base {
+		switch s.base {
 		case "%tid":
-			v = w.threadAt(thread)[axis]
+			v = w.threadAt(wp.index*warpSize + i)[s.axis]
 		case "%ntid":
-			v = w.block[axis]
-		case "%ctaid":
-			v = w.blockAt[axis]
+			v = w.block[s.axis]
 		case "%nctaid":
-			v = w.grid[axis]
+			v = w.grid[s.axis]
 		case "%laneid":
 			v = i
 		case "%warpid":
