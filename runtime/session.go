@@ -38,7 +38,7 @@ type Session struct {
 	module   Module
 	entries  []*entry // of the caller, in the order of the artifact
 	states   map[string]*state
-	names    []string // of states, in the order of the artifact
+	names    []string // of states: in the order of the artifact, prepared ones last
 	bindings []*Binding
 	closed   bool
 }

@@ -13,6 +13,7 @@ import (
 	"weft/ir/diag"
 	"weft/runtime"
 	"weft/runtime/artifact"
+	"weft/runtime/cuda"
 	"weft/runtime/emu"
 )
 
@@ -29,15 +30,20 @@ type model struct {
 	targets string                         //
 	edit    func(file, text string) string // of the plans; may be nil
 	given   bool                           // the weights are referred to
+	tied    bool                           // count is the same memory as w
 }
 
 func (m model) write(t testing.TB) *artifact.Artifact {
 	t.Helper()
 	ptx := read(t, "kernels.ptx")
 	f32 := func(values ...float32) []byte { return vector(values...).Data }
+	w, count := f32(1, 2, 3, 4), f32(10, 20, 30, 40)
+	if m.tied {
+		count = w
+	}
 	source, err := weights.FromRegions([]weights.Region{
-		{Name: "w", DType: ir.F32, Shape: []int64{4}, Data: f32(1, 2, 3, 4)},
-		{Name: "count", DType: ir.F32, Shape: []int64{4}, Data: f32(10, 20, 30, 40)},
+		{Name: "w", DType: ir.F32, Shape: []int64{4}, Data: w},
+		{Name: "count", DType: ir.F32, Shape: []int64{4}, Data: count},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -52,16 +58,18 @@ func (m model) write(t testing.TB) *artifact.Artifact {
 		Program: []byte("\n"), Report: []byte("{}\n"), Weights: source,
 		Manifest: artifact.Manifest{Weft: "test", State: []artifact.State{
 			{Name: "w", Type: "f32[4]", Kind: "parameter", From: from("w")},
-			{Name: "w2", Type: "f32[4]", Kind: "prepared", From: artifact.From{Prepared: &artifact.Prepared{Entry: "init"}}},
 			{Name: "count", Type: "f32[4]", Kind: "buffer", From: from("count")},
 		}},
+	}
+	if strings.Contains(m.entries, "init") {
+		c.Manifest.State = append(c.Manifest.State, artifact.State{Name: "w2", Type: "f32[4]", Kind: "prepared", From: artifact.From{Prepared: &artifact.Prepared{Entry: "init"}}})
 	}
 	for _, entry := range strings.Fields(m.entries) {
 		c.Manifest.Entries = append(c.Manifest.Entries, artifact.Entry{Name: entry})
 	}
 	for _, target := range strings.Fields(m.targets) {
 		c.Manifest.Targets = append(c.Manifest.Targets, artifact.Target{Name: target})
-		c.Kernels = append(c.Kernels, artifact.Kernels{Target: target, PTX: []byte(strings.Replace(ptx, "sm_80", target, 1))})
+		c.Kernels = append(c.Kernels, artifact.Kernels{Target: target, PTX: []byte(strings.NewReplacer("sm_80", target, ".version 7.0", ".version 8.0").Replace(ptx))})
 		for _, entry := range strings.Fields(m.entries) {
 			text := strings.Replace(read(t, entry+".json"), "TARGET", target, 1)
 			if m.edit != nil {
@@ -91,14 +99,33 @@ func read(t testing.TB, file string) string {
 	return string(data)
 }
 
+// onDevices runs a test on the emulator, and on a GPU where there is one.
+func onDevices(t *testing.T, test func(t *testing.T, device runtime.Device)) {
+	run := func(name string, device runtime.Device) {
+		t.Run(name, func(t *testing.T) {
+			test(t, device)
+			check(t, device.Close())
+		})
+	}
+	run("emu", emu.New(emu.Options{}))
+	if n, err := cuda.Count(); err == nil && n > 0 {
+		device, err := cuda.Open(0)
+		check(t, err)
+		run("cuda", device)
+	}
+}
+
 func open(t testing.TB, m model, options runtime.Options) *runtime.Session {
+	return openOn(t, emu.New(emu.Options{}), m, options)
+}
+
+func openOn(t testing.TB, device runtime.Device, m model, options runtime.Options) *runtime.Session {
 	t.Helper()
 	a := m.write(t)
-	s, err := runtime.Open(a, emu.New(emu.Options{}), options)
+	s, err := runtime.Open(a, device, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { check(t, s.Close()) })
 	check(t, a.Close())
 	return s
 }
@@ -155,10 +182,12 @@ func same(t *testing.T, what string, got, want *ir.Tensor) {
 	}
 }
 
-func TestRun(t *testing.T) {
+func TestRun(t *testing.T) { onDevices(t, testRun) }
+
+func testRun(t *testing.T, device runtime.Device) {
 	for _, noGraph := range []bool{false, true} {
-		s := open(t, whole, runtime.Options{NoGraph: noGraph})
-		if s.Target() != "sm_90a" {
+		s := openOn(t, device, whole, runtime.Options{NoGraph: noGraph})
+		if p := device.Properties(); p.ComputeMajor == 9 && s.Target() != "sm_90a" {
 			t.Errorf("target %s", s.Target())
 		}
 		for _, n := range []int64{1, 8, 64, 0, 9, 8, 1024} {
@@ -170,11 +199,14 @@ func TestRun(t *testing.T) {
 				t.Errorf("%d outputs, dims %v", len(r.Outputs), r.Dims)
 			}
 		}
+		check(t, s.Close())
 	}
 }
 
-func TestStates(t *testing.T) {
-	s := open(t, whole, runtime.Options{})
+func TestStates(t *testing.T) { onDevices(t, testStates) }
+
+func testStates(t *testing.T, device runtime.Device) {
+	s := openOn(t, device, whole, runtime.Options{})
 	for k := range 3 {
 		r, err := s.Run("step", []*ir.Tensor{vector(1, 2, 3, 4)})
 		check(t, err)
@@ -200,6 +232,50 @@ func TestStates(t *testing.T) {
 	wantError(t, err, diag.RunState, `"count"`, `"w2"`)
 	wantError(t, s.SetState("count", ir.NewTensor(ir.F64, 4)), diag.RunInputType, "f64[4]", "f32[4]")
 	wantError(t, s.SetState("count", nil), diag.RunInputType)
+	check(t, s.Close())
+}
+
+// reads edits step so that it returns w beside count, and neither is written.
+func reads(file, text string) string {
+	if file != "step" {
+		return text
+	}
+	return strings.NewReplacer(
+		`{"name":"x","dtype":"f32","shape":["4"]}`, `{"name":"w","state":"w","dtype":"f32","shape":["4"]}`,
+		`{"copy":{"from":2,"to":1}},`, ``,
+		`"shape":[]},
+ {"name":"count","state":"count","dtype":"f32","shape":["4"]}]`, `"shape":[]}]`,
+	).Replace(text)
+}
+
+func TestTiedStates(t *testing.T) {
+	m := model{entries: "step", targets: "sm_80", edit: reads, tied: true}
+	s := open(t, m, runtime.Options{})
+	r, err := s.Run("step", nil)
+	check(t, err)
+	same(t, "w + count", r.Outputs[0], vector(2, 4, 6, 8))
+	check(t, s.SetState("count", vector(1, 1, 1, 1))) // as one parameter of the model
+	r, err = s.Run("step", nil)
+	check(t, err)
+	same(t, "w + count", r.Outputs[0], vector(2, 2, 2, 2))
+	check(t, s.Close())
+
+	m.entries = files // init prepares w2 from what both are
+	s = open(t, m, runtime.Options{})
+	for _, name := range []string{"w", "count"} {
+		wantError(t, s.SetState(name, vector(0, 0, 0, 0)), diag.RunState, "prepared")
+	}
+	check(t, s.Close())
+
+	m = whole // count is written: it has memory of its own
+	m.tied = true
+	s = open(t, m, runtime.Options{})
+	_, err = s.Run("step", []*ir.Tensor{vector(1, 1, 1, 1)})
+	check(t, err)
+	w2, err := s.State("w2")
+	check(t, err)
+	same(t, "w2", w2, vector(2, 4, 6, 8))
+	check(t, s.Close())
 }
 
 func TestDescriptions(t *testing.T) {
@@ -260,8 +336,10 @@ func TestMultiple(t *testing.T) {
 	wantError(t, err, diag.RunDimRange, "n is 12", "multiple of 8")
 }
 
-func TestBinding(t *testing.T) {
-	s := open(t, whole, runtime.Options{})
+func TestBinding(t *testing.T) { onDevices(t, testBinding) }
+
+func testBinding(t *testing.T, device runtime.Device) {
+	s := openOn(t, device, whole, runtime.Options{})
 	one := []*ir.Tensor{vector(1, 1, 1, 1)}
 	b, err := s.Bind("step", one)
 	check(t, err)
@@ -284,6 +362,7 @@ func TestBinding(t *testing.T) {
 	if err := b.Replay(); err == nil {
 		t.Error("a closed binding replays")
 	}
+	check(t, s.Close())
 }
 
 func TestBindingSizes(t *testing.T) {

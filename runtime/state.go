@@ -27,6 +27,7 @@ type memory struct {
 	at    Pointer
 	size  int64
 	users int
+	feeds bool // init reads it
 }
 
 func (m *memory) drop(device Device) error {
@@ -133,6 +134,7 @@ func (s *Session) loadState(name string, st *state, source weights.Source, used 
 	if same := used[info.SameAs]; info.SameAs != "" && same != nil && same.memory != nil && !same.written && !st.written {
 		st.memory = same.memory
 		st.memory.users++
+		st.memory.feeds = st.memory.feeds || st.feeds
 		s.add(name, st)
 		return nil
 	}
@@ -177,7 +179,7 @@ func (s *Session) allocState(name string, st *state) error {
 	if err != nil {
 		return err
 	}
-	st.memory = &memory{at: at, size: size, users: 1}
+	st.memory = &memory{at: at, size: size, users: 1, feeds: st.feeds}
 	s.add(name, st)
 	return nil
 }
@@ -294,7 +296,8 @@ func checkWeights(a *artifact.Artifact, given weights.Source) error {
 // maxListed bounds what a message lists of a kind.
 const maxListed = 20
 
-// States describes the states that the session keeps, in the order of the artifact.
+// States describes the states that the session keeps, in the order of the artifact, prepared
+// ones last.
 func (s *Session) States() []Value {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -348,7 +351,7 @@ func (s *Session) SetState(name string, value *ir.Tensor) error {
 		return err
 	}
 	place := fmt.Sprintf("state %q", name)
-	if st.feeds {
+	if st.memory.feeds {
 		return diag.Errorf(diag.RunState, place, "other states were prepared from it when the session opened").
 			Suggest("open a session with the new weights")
 	}

@@ -10,9 +10,9 @@ const (
 )
 
 var planCodes = []Info{
-	{PlanSyntax, BadInput, "malformed launch plan", "The plan is not the JSON that docs/plan.md describes: a syntax error, an unknown field, a value of the wrong kind or a size that is no expression. Plans are written by `weft compile`; compile again."},
+	{PlanSyntax, BadInput, "malformed launch plan", "The plan is not JSON of the form that weft writes: a syntax error, an unknown field, a value of the wrong kind or a size that is no expression. Plans are written by `weft compile`; compile again."},
 	{PlanVersion, BadInput, "launch plan of an unknown version", "The plan was written by a weft whose plan format this one does not know. Use a newer weft, or compile again with this one."},
 	{PlanTooLarge, BadInput, "launch plan exceeds a limit", "The plan has more bytes or values than weft accepts; this protects against crafted files. Real plans stay far below."},
-	{InvalidPlan, BadInput, "launch plan breaks a rule", "The plan reads well but breaks a rule of its verifier; the message gives the rule's number, which ir/plan/verify.go and docs/plan.md explain. In a plan that `weft compile` just made this is a bug of weft."},
+	{InvalidPlan, BadInput, "launch plan breaks a rule", "The plan reads well but breaks a rule of its verifier; the message gives the rule's number, which ir/plan/verify.go explains. In a plan that `weft compile` just made this is a bug of weft."},
 	{PlanMismatch, BadInput, "launch plan does not fit its artifact", "A plan of the artifact names a state that the manifest does not have, or has with another type, or kernels that the artifact lacks. The artifact was put together by hand or is damaged: compile again."},
 }
