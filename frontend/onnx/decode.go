@@ -226,9 +226,11 @@ func sub[T any](f field, to **T, decode func([]byte) (*T, error)) error {
 
 func appendSub[T any](f field, to *[]*T, decode func([]byte) (*T, error)) error {
 	var m *T
-	err := sub(f, &m, decode)
+	if err := sub(f, &m, decode); err != nil {
+		return err
+	}
 	*to = append(*to, m)
-	return err
+	return nil
 }
 
 func (d *decoder) model(data []byte) (*modelProto, error) {
@@ -294,9 +296,11 @@ func (d *decoder) graph(data []byte) (*graphProto, error) {
 }
 
 func (d *decoder) appendNode(f field, to *[]*nodeProto) error {
-	err := appendSub(f, to, d.node)
+	if err := appendSub(f, to, d.node); err != nil {
+		return err
+	}
 	(*to)[len(*to)-1].index = len(*to) - 1
-	return err
+	return nil
 }
 
 func (d *decoder) function(data []byte) (*functionProto, error) {

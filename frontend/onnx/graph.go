@@ -12,7 +12,7 @@ import (
 // Limits of the walk: nodes lowered in all, with inlined functions and unrolled loops, and
 // how deep functions and subgraphs nest.
 const (
-	maxSteps   = 1 << 20
+	maxSteps   = 1 << 18
 	maxNesting = 48
 )
 

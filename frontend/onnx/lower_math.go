@@ -37,7 +37,7 @@ func formula(f func(b *ir.Builder, x, y ir.Value) ir.Value) func(*node) {
 	}
 }
 
-func compare(d ir.Direction) func(*node) {
+func comparison(d ir.Direction) func(*node) {
 	return formula(func(b *ir.Builder, x, y ir.Value) ir.Value { return b.Compare(d, x, y) })
 }
 

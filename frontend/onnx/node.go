@@ -178,6 +178,10 @@ func (n *node) attr(name string, want attributeType) *attributeProto {
 	if kind == attrUndefined { // files of IR version 1 leave it out
 		kind = guessType(a)
 	}
+	missing := want == attrTensor && a.t == nil || want == attrGraph && a.g == nil || want == attrSparse && a.sparse == nil
+	if missing {
+		kind = attrUndefined
+	}
 	if kind != want {
 		ir.Fail(diag.Errorf(diag.ONNXAttribute, n.place, "attribute %q of %s is %s, not %s", name, n.p.opType, kind, want).
 			Suggest("export the model again"))
@@ -528,7 +532,7 @@ func (n *node) shared(x *value) *value {
 // subgraph is an attribute that holds a graph.
 func (n *node) subgraph(name string) *graphProto {
 	a := n.attr(name, attrGraph)
-	if a == nil || a.g == nil {
+	if a == nil {
 		n.missingAttribute(name)
 	}
 	return a.g
