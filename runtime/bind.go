@@ -97,8 +97,11 @@ func evalShape(dims []ir.Dim, values map[string]int64) ([]int64, error) {
 	shape := make([]int64, len(dims))
 	for i, d := range dims {
 		v, err := d.Eval(values)
-		if err != nil || v < 0 {
-			return nil, diag.Errorf(diag.RunSize, "", "dim %s of a tensor is %d: %v", d, v, err)
+		if err != nil {
+			return nil, diag.Errorf(diag.RunSize, "", "a dim of a tensor: %v", err)
+		}
+		if v < 0 {
+			return nil, diag.Errorf(diag.RunSize, "", "dim %s of a tensor is %d", d, v)
 		}
 		shape[i] = v
 	}
