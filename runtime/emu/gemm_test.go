@@ -67,3 +67,23 @@ func BenchmarkGEMM(b *testing.B) {
 	b.ReportMetric(float64(h.device.Instructions())/(float64(usage.Utime.Sec)+float64(usage.Utime.Usec)*1e-6)/1e6, "Mwi/cpus")
 	b.ReportMetric(float64(h.device.Instructions()-start)/b.Elapsed().Seconds()/1e6, "Mwarpinstr/s")
 }
+
+// BenchmarkElementwise is a short kernel over many blocks: loads, a few operations, a store.
+func BenchmarkElementwise(b *testing.B) {
+	const n = 1 << 20
+	h := newHarness(b, Options{Workers: 1}, kernelText(`mad.lo.s32 %r3, %r5, 256, %r2; setp.ge.s32 %p4, %r3, %r1; @%p4 bra END;
+	mul.wide.s32 %rd3, %r3, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;
+	ld.global.nc.f32 %f1, [%rd4]; mul.rn.f32 %f2, %f1, %f1; fma.rn.f32 %f2, %f2, %f1, %f1; max.f32 %f2, %f2, 0f00000000;
+	setp.lt.f32 %p5, %f2, 0f3F800000; selp.f32 %f3, %f1, %f2, %p5; st.global.f32 [%rd5], %f3;
+END:`))
+	x := make([]float32, n)
+	for i := range x {
+		x[i] = float32(i%1000) / 500
+	}
+	in, out := h.buffer(4*n, fromFloats(x)), h.buffer(4*n, nil)
+	start := h.device.Instructions()
+	for b.Loop() {
+		h.mustLaunch("k", n/256, 256, pointer(in, 4*n, runtime.Read), pointer(out, 4*n, runtime.Write|runtime.Discard), int32Arg(n))
+	}
+	b.ReportMetric(float64(h.device.Instructions()-start)/b.Elapsed().Seconds()/1e6, "Mwarpinstr/s")
+}
