@@ -32,7 +32,13 @@ func Import(path string) (*lower.Imported, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &lower.Imported{Program: p}, ir.Verify(p)
+		if err := ir.Verify(p); err != nil {
+			for _, d := range diag.All(err) {
+				d.In(path)
+			}
+			return nil, err
+		}
+		return &lower.Imported{Program: p}, nil
 	}
 	return onnx.Import(path, onnx.Options{})
 }
@@ -61,7 +67,7 @@ func readHead(path string) ([]byte, error) {
 		return nil, unreadable(path, err)
 	}
 	if n == 0 {
-		return nil, diag.Errorf("W1000", "", "the file is empty").In(path).Suggest("export the model again")
+		return nil, diag.Errorf(diag.FileTruncated, "", "the file is empty").In(path).Suggest("export the model again")
 	}
 	return head[:n], nil
 }
