@@ -31,6 +31,15 @@ func (a *app) inspectCommand() *cobra.Command {
 			"launch plans, the kernels, where the bytes are, memory over time, and what was fused.",
 		Args: exactly("a FILE or ARTIFACT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			chosen := 0
+			for _, set := range []bool{f.program, f.plan, f.kernels, f.sizes, f.memory, f.fusion} {
+				if set {
+					chosen++
+				}
+			}
+			if chosen > 1 {
+				return usage(cmd, "weft inspect shows one of --program, --plan, --kernels, --sizes, --memory and --fusion at a time")
+			}
 			return a.inspect(cmd, args[0], f)
 		},
 	}
@@ -46,7 +55,6 @@ func (a *app) inspectCommand() *cobra.Command {
 	flags.StringVar(&f.target, "target", "", "only this target")
 	flags.StringArrayVar(&f.dims, "dim", nil, "size of a dim for --memory: batch=8; repeatable (the smallest)")
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
-	cmd.MarkFlagsMutuallyExclusive("program", "plan", "kernels", "sizes", "memory", "fusion")
 	return cmd
 }
 

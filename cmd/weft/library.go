@@ -36,6 +36,12 @@ func builtWithCUDA() bool {
 
 func importFile(path string) (*lower.Imported, error) { return weft.Import(path, nil) }
 
+// lowerFile compiles a file up to kernels and plans, which are alike for all targets.
+func lowerFile(ctx context.Context, path string) (*weft.Compiled, error) {
+	options := weft.Options{Config: weft.Config{Targets: weft.Targets()[:1], Weights: "none"}, File: weft.File{Path: path}, Jobs: 1}
+	return weft.Compile(ctx, options, weft.StageLowered)
+}
+
 // newReference makes a session of the evaluator. values has the states that need no
 // preparation; the init entry, where there is one, makes the others.
 func newReference(p *ir.Program, values weights.Source) (session, error) {

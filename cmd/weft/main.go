@@ -4,12 +4,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -45,7 +44,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) 
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	err := a.execute(ctx, args)
-	if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if err != nil && ctx.Err() != nil {
 		err = diag.Errorf(diag.Interrupted, "", "stopped by a signal").Because(err)
 	}
 	if err == nil && output.err != nil {
@@ -71,25 +70,25 @@ func (a *app) report(err error) int {
 
 // panicked makes a diagnostic of a panic, with the innermost frames of its stack.
 func panicked(value any) error {
-	var frames []string
-	lines := strings.Split(string(debug.Stack()), "\n")
-	for i := 1; i+1 < len(lines) && len(frames) < 8; i += 2 {
-		function, _, _ := strings.Cut(lines[i], "(0x")
-		function = strings.TrimSuffix(function, "(...)")
-		place, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " +0x")
-		if skip := strings.HasPrefix(function, "runtime") || strings.HasPrefix(function, "panic(") || strings.HasPrefix(function, "main.panicked") || strings.HasPrefix(function, "main.run.func"); !skip {
-			frames = append(frames, function+" "+place)
-		}
-	}
 	d := diag.Errorf(diag.Bug, "", "%v", value).Suggest("this is a bug in weft: please report it with the command and the input")
-	if len(frames) > 0 {
-		d.Note("%s", strings.Join(frames, "\n"))
-	}
 	if err, ok := value.(error); ok {
 		d.Because(err)
 	}
-	return d
+	var stack []string
+	pcs := make([]uintptr, 64)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
+	for more, inside := true, false; more && len(stack) < shownFrames; {
+		var f runtime.Frame
+		f, more = frames.Next()
+		if inside && !strings.HasPrefix(f.Function, "runtime.") {
+			stack = append(stack, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
+		}
+		inside = inside || f.Function == "runtime.gopanic"
+	}
+	return d.Note("%s", strings.Join(stack, "\n"))
 }
+
+const shownFrames = 8
 
 // formatOf finds --format before the flags are parsed, so that their own errors keep to it.
 func formatOf(args []string) render.Format {

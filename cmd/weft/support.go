@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -14,10 +15,10 @@ func (a *app) supportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support FILE...",
 		Short: "Say which models can be compiled, and which operators are missing",
-		Long:  "support imports every FILE and lists what weft cannot compile. The exit status is that of the worst file.",
+		Long:  "support takes every FILE as far as kernels and launch plans, which needs no llc, and lists what weft cannot\ncompile. The exit status is that of the worst file.",
 		Args:  atLeastOne("a FILE"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.support(args, asJSON)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.support(cmd.Context(), args, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
@@ -29,18 +30,19 @@ type supportReport struct {
 	Supported  bool     `json:"supported"`
 	Entries    int      `json:"entries,omitempty"`
 	Operations int      `json:"operations,omitempty"`
+	Kernels    int      `json:"kernels,omitempty"`
 	Problems   []string `json:"problems,omitempty"`
 }
 
-func (a *app) support(paths []string, asJSON bool) error {
+func (a *app) support(ctx context.Context, paths []string, asJSON bool) error {
 	reports := []supportReport{}
 	var faults diag.List
 	for _, path := range paths {
 		r := supportReport{File: path}
-		m, err := importFile(path)
+		c, err := lowerFile(ctx, path)
 		if err == nil {
-			r.Supported, r.Entries, r.Operations = true, len(m.Program.Entries), operations(m.Program)
-			err = m.Close()
+			r.Supported, r.Entries, r.Operations, r.Kernels = true, len(c.Imported.Entries), operations(c.Imported), len(c.Lowered.Kernels)
+			err = c.Close()
 		}
 		var list diag.List
 		if err != nil {
@@ -58,7 +60,7 @@ func (a *app) support(paths []string, asJSON bool) error {
 	}
 	for _, r := range reports {
 		if r.Supported {
-			a.printf("%s: supported: %s in %s\n", r.File, plural(r.Operations, "operation"), plural(r.Entries, "entry"))
+			a.printf("%s: supported: %s in %s, %s\n", r.File, plural(r.Operations, "operation"), plural(r.Entries, "entry"), plural(r.Kernels, "kernel"))
 		} else {
 			a.printf("%s: not supported\n", r.File)
 		}
