@@ -1,5 +1,7 @@
 package elementary
 
+//go:generate sh -c "python3 coefficients.py | gofmt > coefficients.go"
+
 import "math"
 
 // format is what the functions need to know about a float type.
@@ -55,7 +57,9 @@ func (c calc[V]) shl(x V, n int64) V  { return c.m.Shl(c.bits, x, c.integer(n)) 
 func (c calc[V]) sar(x V, n int64) V  { return c.m.ShrArithmetic(c.bits, x, c.integer(n)) }
 func (c calc[V]) signMask() V         { return c.integer(-1 << (c.width - 1)) }
 func (c calc[V]) inf() V              { return c.num(math.Inf(1)) }
-func (c calc[V]) halves(table32, table64 []float64) []float64 {
+
+// choose returns the table of the type.
+func (c calc[V]) choose(table32, table64 []float64) []float64 {
 	if c.float == F32 {
 		return table32
 	}
@@ -73,13 +77,13 @@ func (c calc[V]) value(v32, v64 float64) V {
 	return c.num(v64)
 }
 
-// poly is table[0] + table[1]*x + … by Horner's rule.
+// poly is table[0] + table[1]*x + … by Horner's rule, with the table of the type.
 func (c calc[V]) poly(x V, table32, table64 []float64) V {
-	return c.polyThen(x, c.halves(table32, table64))
+	return c.horner(x, c.choose(table32, table64))
 }
 
-// polyThen continues Horner's rule downwards from the last coefficient.
-func (c calc[V]) polyThen(x V, table []float64) V {
+// horner is poly with a given table.
+func (c calc[V]) horner(x V, table []float64) V {
 	r := c.num(table[len(table)-1])
 	for i := len(table) - 2; i >= 0; i-- {
 		r = c.fma(r, x, c.num(table[i]))

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Derives the constants of the elementary functions and writes coefficients.go.
 
-    python3 coefficients.py > coefficients.go        (needs mpmath; gmpy2 makes it faster; takes a few minutes)
+    python3 coefficients.py | gofmt > coefficients.go      (needs mpmath; gmpy2 makes it faster; takes two minutes)
 
-Polynomials are minimax fits by Lawson's iteration on a Chebyshev grid in 240-bit arithmetic. Coefficients
-are rounded one at a time, lowest power first, and the higher ones are fitted again after each rounding, so that the error
-printed beside each polynomial is that of the rounded coefficients in exact arithmetic.
+Polynomials are minimax fits by Lawson's iteration on a Chebyshev grid in 240-bit arithmetic. The lowest coefficients,
+which matter most, are rounded one at a time, and the higher ones are fitted again after each rounding. The error printed
+beside each polynomial is that of the rounded coefficients in exact arithmetic, on the grid.
 """
 
 import sys
@@ -251,8 +251,8 @@ def gamma_functions():
     high = rounded(root, 53)
     print("// digammaRootHi + digammaRootLo is the positive root of digamma.")
     print(f"const (\n\tdigammaRootHi = {trimmed(high)}\n\tdigammaRootLo = {trimmed(rounded(root - high, 53))}\n)\n")
-    both_stirling = "(lgamma(x)-(x-1/2)*log(x)+x-log(2*pi)/2)*x in 1/x^2 for x >= 7.5, error of lgamma relative to it"
-    fit("stirling", both_stirling, 8, 0, (1 / mpf("7.5")) ** 2,
+    stirling = "(lgamma(x)-(x-1/2)*log(x)+x-log(2*pi)/2)*x in 1/x^2 for x >= 7.5, error of lgamma relative to it"
+    fit("stirling", stirling, 8, 0, (1 / mpf("7.5")) ** 2,
         safe(lambda u: (lambda x: (mp.loggamma(x).real - (x - half) * mp.log(x) + x - mp.log(2 * PI) / 2) * x)(1 / mp.sqrt(u)), mpf(1) / 12),
         safe(lambda u: mp.sqrt(u) / mp.loggamma(1 / mp.sqrt(u)).real, 0), 53)
     fit("digammaSeries", "(log(x)-1/(2x)-digamma(x))*x^2 in 1/x^2 for x >= 6, relative to digamma", 10, 0, mpf(1) / 36,

@@ -3,11 +3,11 @@ package elementary
 // erf32 is an odd polynomial up to 0.84375, and 1 - 2^q(|x|) beyond, where q is a polynomial.
 func erf32[V any](c calc[V], x V) V {
 	t := c.clampAbove(c.abs(x), 4) // erf rounds to 1 there
-	small := c.fma(c.polyThen(c.mul(t, t), erfF32), t, t)
-	q := c.polyThen(t, erfTailF32)
+	small := c.fma(c.horner(c.mul(t, t), erfF32), t, t)
+	q := c.horner(t, erfTailF32)
 	n, bits := c.nearest(q)
 	r := c.sub(q, n)
-	tail := c.scaleNormal(c.fma(c.polyThen(r, exp2F32), r, c.num(1)), bits)
+	tail := c.scaleNormal(c.fma(c.horner(r, exp2F32), r, c.num(1)), bits)
 	large := c.sub(c.num(1), tail)
 	return c.copySign(c.pick(c.less(t, c.num(0.84375)), small, large), x)
 }
@@ -19,9 +19,9 @@ func (c calc[V]) erfcPositive(x V) V {
 		limit, k = 28, 4
 	}
 	x = c.clampAbove(x, limit)
-	table := c.halves(erfcF32, erfcF64)
+	table := c.choose(erfcF32, erfcF64)
 	t := c.div(c.sub(x, c.num(k)), c.add(x, c.num(k)))
-	inner := c.polyThen(t, table[1:])
+	inner := c.horner(t, table[1:])
 	first := c.num(table[0])
 	q := c.fma(inner, t, first)
 	qLow := c.fma(inner, t, c.sub(first, q))
@@ -57,7 +57,7 @@ func erfc[V any](c calc[V], x V) V {
 // erf64 is an odd polynomial up to 0.84375 and 1 - erfc beyond.
 func erf64[V any](c calc[V], x V) V {
 	t := c.abs(x)
-	small := c.fma(c.polyThen(c.mul(t, t), erfF64), t, t)
+	small := c.fma(c.horner(c.mul(t, t), erfF64), t, t)
 	large := c.sub(c.num(1), c.erfcPositive(t))
 	return c.copySign(c.pick(c.less(t, c.num(0.84375)), small, large), x)
 }
@@ -84,7 +84,7 @@ func erfInv[V any](c calc[V], x V) V {
 	one := c.num(1)
 	r := c.fma(p, x, c.mul(low, x))
 	if c.float == F64 {
-		small := c.fma(square, c.polyThen(square, erfInvSmallF64), c.num(-0x1.618f13eb7ca89p-55))
+		small := c.fma(square, c.horner(square, erfInvSmallF64), c.num(-0x1.618f13eb7ca89p-55))
 		r = c.pick(c.less(t, c.num(0.5)), c.fma(small, x, c.mul(x, c.num(0x1.c5bf891b4ef6bp-1))), r)
 	}
 	r = c.copySign(c.pick(c.less(t, one), r, c.inf()), x)
@@ -102,7 +102,7 @@ type piece[V any] struct {
 func (c calc[V]) piecewise(pieces ...piece[V]) (hi, lo V) {
 	var inner, argument, first V
 	for i, p := range pieces {
-		n, f := c.polyThen(p.argument, p.table[1:]), c.num(p.table[0])
+		n, f := c.horner(p.argument, p.table[1:]), c.num(p.table[0])
 		if i == 0 {
 			inner, argument, first = n, p.argument, f
 			continue

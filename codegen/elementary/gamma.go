@@ -55,7 +55,7 @@ func lgamma[V any](c calc[V], x V) V {
 // stirling is (t-1/2) log t - t + log(2 pi)/2 + S(1/t^2)/t for t >= 8, with log t = h + l.
 func (c calc[V]) stirling(t, h, l V) V {
 	inverse := c.reciprocal(t)
-	series := c.fma(c.polyThen(c.mul(inverse, inverse), stirling), inverse, c.num(0x1.d67f1c864beb4p-1))
+	series := c.fma(c.horner(c.mul(inverse, inverse), stirling), inverse, c.num(0x1.d67f1c864beb4p-1))
 	a := c.sub(t, c.num(0.5))
 	p := c.mul(a, h)
 	low := c.fma(a, l, c.fma(a, h, c.neg(p)))
@@ -104,7 +104,7 @@ func digamma[V any](c calc[V], x V) V {
 	small := c.add(quotient, c.fma(distance, p, pLow))
 
 	inverse := c.reciprocal(z)
-	series := c.fma(c.polyThen(c.mul(inverse, inverse), digammaSeries), inverse, c.num(0.5))
+	series := c.fma(c.horner(c.mul(inverse, inverse), digammaSeries), inverse, c.num(0.5))
 	e, f := c.splitLog(z)
 	large := c.fma(c.neg(series), inverse, c.logKernel(f, e))
 	r := c.pick(c.less(z, c.num(6)), small, large)

@@ -27,13 +27,13 @@ func (c calc[V]) exponentFloat(high V) V {
 // logKernel is log(1+f) + e ln 2 for an f of splitLog and an integral e.
 func (c calc[V]) logKernel(f, e V) V {
 	if c.float == F32 {
-		p := c.mul(c.polyThen(f, logF32), f)
+		p := c.mul(c.horner(f, logF32), f)
 		return c.fma(e, c.num(0x1.62e43p-1), c.fma(p, f, f))
 	}
 	// s = f/(2+f); log(1+f) = 2 atanh(s) = f - (f^2/2 - s (f^2/2 + R)).
 	s := c.div(f, c.add(c.num(2), f))
 	z := c.mul(s, s)
-	r := c.mul(z, c.polyThen(z, logF64))
+	r := c.mul(z, c.horner(z, logF64))
 	half := c.mul(c.mul(c.num(0.5), f), f)
 	t := c.fma(s, c.add(half, r), c.mul(e, c.num(c.ln2Lo)))
 	return c.fma(e, c.num(c.ln2Hi), c.sub(f, c.sub(half, t)))
@@ -90,12 +90,12 @@ func log2[V any](c calc[V], x V) V {
 	e, f := c.splitLog(y)
 	e = c.sub(e, shift)
 	if c.float == F32 {
-		p := c.fma(f, c.polyThen(f, log2F32), c.num(0x1.4ae0cp-26)) // log2(e) is this and the next constant
+		p := c.fma(f, c.horner(f, log2F32), c.num(0x1.4ae0cp-26)) // log2(e) is this and the next constant
 		return c.logSpecial(x, c.add(e, c.fma(f, c.num(0x1.715476p+0), c.mul(f, p))))
 	}
 	s := c.div(f, c.add(c.num(2), f))
 	z := c.mul(s, s)
-	r := c.mul(z, c.polyThen(z, logF64))
+	r := c.mul(z, c.horner(z, logF64))
 	halfF := c.mul(c.num(0.5), f)
 	half := c.mul(halfF, f)
 	hi := c.sub(f, half)
