@@ -10,6 +10,8 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"slices"
+	"strconv"
+	"strings"
 
 	"weft/runtime"
 )
@@ -78,11 +80,20 @@ func (d *Device) sharedPerBlock() int {
 	return 99 << 10
 }
 
+// multiprocessors is that of the A100 or the H100, whatever this machine has, so that nothing
+// that looks at it depends on the machine.
+func (d *Device) multiprocessors() int {
+	if d.options.ComputeMajor >= 9 {
+		return 132
+	}
+	return 108
+}
+
 // Properties implements runtime.Device.
 func (d *Device) Properties() runtime.Properties {
 	return runtime.Properties{
 		Name: "weft emulator", ComputeMajor: d.options.ComputeMajor, ComputeMinor: d.options.ComputeMinor,
-		Multiprocessors: d.options.Workers, SharedPerBlock: d.sharedPerBlock(), Memory: d.options.Memory,
+		Multiprocessors: d.multiprocessors(), SharedPerBlock: d.sharedPerBlock(), Memory: d.options.Memory,
 	}
 }
 
@@ -137,8 +148,30 @@ func (d *Device) Load(image []byte) (runtime.Module, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.checkTarget(m.parsed.Targets); err != nil {
+		m.release(&d.memory)
+		return nil, err
+	}
 	m.device = d
 	return m, nil
+}
+
+// checkTarget refuses what a driver would refuse: PTX for a newer device, or for the special
+// features of another one.
+func (d *Device) checkTarget(targets []string) error {
+	have := d.options.ComputeMajor*10 + d.options.ComputeMinor
+	for _, target := range targets {
+		name, ok := strings.CutPrefix(target, "sm_")
+		if !ok {
+			continue
+		}
+		digits := strings.TrimRight(name, "af")
+		want, err := strconv.Atoi(digits)
+		if err != nil || want > have || digits != name && want != have {
+			return fmt.Errorf("emulator: PTX for %s does not run on compute capability %d.%d", target, d.options.ComputeMajor, d.options.ComputeMinor)
+		}
+	}
+	return nil
 }
 
 // Copy implements runtime.Device. Bytes that were never written stay so.

@@ -135,3 +135,20 @@ func TestModuleVariables(t *testing.T) {
 		t.Error("closed twice")
 	}
 }
+
+func TestTargets(t *testing.T) {
+	for _, c := range []struct {
+		target       string
+		major, minor int
+		want         bool
+	}{
+		{"sm_80", 8, 0, true}, {"sm_80", 9, 0, true}, {"sm_90", 8, 0, false}, {"sm_90a", 9, 0, true},
+		{"sm_90a", 10, 0, false}, {"sm_86", 8, 0, false}, {"sm_86", 8, 9, true}, {"sm_x", 9, 0, false},
+	} {
+		d := New(Options{ComputeMajor: c.major, ComputeMinor: c.minor})
+		_, err := d.Load([]byte(strings.Replace(kernelText(""), "sm_90", c.target, 1)))
+		if (err == nil) != c.want {
+			t.Errorf("%s on %d.%d: %v", c.target, c.major, c.minor, err)
+		}
+	}
+}
