@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"weft/codegen/kernel"
@@ -55,13 +56,6 @@ func Lower(p *ir.Program) (*Lowered, error) {
 // entry makes the plan of one entry.
 func (l *lowerer) entry(e *ir.Entry) (*plan.Plan, error) {
 	pl := &plan.Plan{Version: plan.Version, Entry: e.Name}
-	for _, s := range l.program.Symbols {
-		d := plan.Dim{Name: s.Name, Min: s.Min, Multiple: s.Multiple}
-		if s.Max < ir.NoBound {
-			d.Max = s.Max
-		}
-		pl.Dims = append(pl.Dims, d)
-	}
 	buffers := newBufferTable(pl, e)
 	var errs diag.List
 	for _, op := range e.Body.Ops {
@@ -78,7 +72,39 @@ func (l *lowerer) entry(e *ir.Entry) (*plan.Plan, error) {
 			pl.Steps = append(pl.Steps, plan.Step{Copy: &plan.Copy{From: buffers.of(v), To: to}})
 		}
 	}
+	pl.Dims = l.dims(pl)
 	return pl, errs.Err()
+}
+
+// dims lists the symbols that a plan uses, in the program's order.
+func (l *lowerer) dims(pl *plan.Plan) []plan.Dim {
+	used := map[string]bool{}
+	note := func(dims ...ir.Dim) {
+		for _, d := range dims {
+			d.Symbols(func(name string) { used[name] = true })
+		}
+	}
+	for _, t := range slices.Concat(pl.Inputs, pl.Outputs) {
+		note(t.Shape...)
+	}
+	for _, b := range pl.Buffers {
+		note(b.Size)
+	}
+	for _, s := range pl.Steps {
+		if s.Launch != nil {
+			note(s.Launch.Grid[:]...)
+			for _, a := range s.Launch.Args {
+				note(a.Value)
+			}
+		}
+	}
+	var out []plan.Dim
+	for _, s := range l.program.Symbols {
+		if used[s.Name] {
+			out = append(out, plan.DimOf(s))
+		}
+	}
+	return out
 }
 
 // launch makes the launch of a kernel operation.

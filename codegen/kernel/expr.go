@@ -103,7 +103,7 @@ type Expr struct {
 	Imm    int64
 	Buffer *Buffer
 	ID     int
-	Depth  int // number of enclosing loops that it depends on; pure expressions are hoisted there
+	Depth  int // depth of the loop or guard that it depends on; pure expressions are hoisted there
 
 	// Fixed expressions depend on memory or on other threads: they are computed where they are
 	// used, so that a guard around them holds. All others are hoisted out of loops and guards.

@@ -182,6 +182,10 @@ func (ev *evaluator) forward(points []*Point, to []ir.Dim, f func(*Point, []ir.D
 // each result.
 func (g *group) buildMap() {
 	ev, b := g.ev, g.ev.b
+	if root := ev.defs[g.region.Results[0]]; root != nil && root.Kind == ir.OpSort {
+		g.buildSort(root)
+		return
+	}
 	dims := ev.shape(g.region.Results[0])
 	vector := int64(max(1, g.schedule.Vector))
 	total := ir.Product(dims)

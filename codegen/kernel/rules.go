@@ -32,6 +32,7 @@ var rules = sync.OnceValue(func() map[ir.Kind]rule {
 		ir.OpCumulative:         (*evaluator).cumulative,
 		ir.OpDotGeneral:         (*evaluator).dot,
 		ir.OpConvolution:        (*evaluator).convolution,
+		ir.OpScatter:            (*evaluator).scatter,
 	}
 })
 

@@ -125,8 +125,10 @@ func (b *Builder) If(cond *Expr, body func()) {
 	s := &If{Cond: cond}
 	outer := b.block
 	b.block = &s.Body
+	b.depth++
 	body()
 	b.block = outer
+	b.depth--
 	b.emit(s)
 }
 

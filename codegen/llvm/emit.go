@@ -37,10 +37,10 @@ type emitter struct {
 }
 
 // scope is a loop body, a guarded block or the function itself: the block that grows, and the
-// values computed so far. depth counts loops; a pure value is put into the outermost scope of its depth.
+// values computed so far. A value that does not depend on memory is put into the outermost
+// scope that has what it depends on: out of loops and guards.
 type scope struct {
 	block  *ir.Block
-	depth  int
 	values map[*kernel.Expr]value.Value
 }
 
@@ -71,7 +71,7 @@ func Emit(k *kernel.Kernel, name string) *ir.Module {
 		e.declareShared(b)
 	}
 	entry := e.fn.NewBlock("entry")
-	e.scopes = []*scope{{entry, 0, map[*kernel.Expr]value.Value{}}}
+	e.scopes = []*scope{{entry, map[*kernel.Expr]value.Value{}}}
 	e.statements(k.Body)
 	e.top().block.NewRet(nil)
 	e.annotate()
@@ -143,7 +143,7 @@ func (e *emitter) loop(s *kernel.For) {
 	}
 	header.NewCondBr(header.NewICmp(enum.IPredSLT, counter, hi), body, after)
 
-	inner := &scope{body, outer.depth + 1, map[*kernel.Expr]value.Value{s.Var: counter}}
+	inner := &scope{body, map[*kernel.Expr]value.Value{s.Var: counter}}
 	for i, x := range s.Carried {
 		inner.values[x] = phis[i]
 	}
@@ -173,7 +173,7 @@ func (e *emitter) guard(s *kernel.If) {
 	outer := e.top()
 	then, after := e.newBlock(), e.newBlock()
 	outer.block.NewCondBr(cond, then, after)
-	inner := &scope{then, outer.depth, map[*kernel.Expr]value.Value{}}
+	inner := &scope{then, map[*kernel.Expr]value.Value{}}
 	e.scopes = append(e.scopes, inner)
 	e.statements(s.Body)
 	inner.block.NewBr(after)
@@ -197,11 +197,7 @@ func (e *emitter) value(x *kernel.Expr) value.Value {
 	}
 	saved := e.scopes
 	if !x.Fixed {
-		n := 1
-		for n < len(saved) && saved[n-1].depth < x.Depth {
-			n++
-		}
-		e.scopes = saved[:n]
+		e.scopes = saved[:min(x.Depth+1, len(saved))]
 	}
 	args := make([]value.Value, len(x.Args))
 	for i, a := range x.Args {
