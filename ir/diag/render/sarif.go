@@ -64,7 +64,7 @@ type (
 )
 
 func sarifOf(list diag.List, version string) sarifLog {
-	run := sarifRun{ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
+	run := sarifRun{ColumnKind: "unicodeCodePoints", Results: []sarifResult{}}
 	run.Tool.Driver = sarifDriver{Name: "weft", Version: version, Rules: []sarifRule{}}
 	rules := &run.Tool.Driver.Rules
 	for _, d := range list {
