@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -36,6 +37,9 @@ func (im *importer) inputType(in *valueInfoProto) ir.Type {
 	shape := make([]ir.Dim, len(t.dims))
 	for i, dim := range t.dims {
 		switch {
+		case dim.hasValue && dim.value == -1 && im.model.producerName == "PaddlePaddle":
+			// Its exporter writes open dims so.
+			shape[i] = im.symbol("", fmt.Sprintf("%s_%d", in.name, i))
 		case dim.hasValue && dim.value < 0:
 			bad(diag.ONNXType, "dim %d of input %q is %d", i, in.name, dim.value)
 		case dim.hasValue:
@@ -67,6 +71,9 @@ func tooLarge(t ir.Type) bool {
 
 // symbol gives the symbol of a named dim, or of one that is not named.
 func (im *importer) symbol(param, fallback string) ir.Dim {
+	if !strings.ContainsFunc(param, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
+		param = "" // "?" is no name
+	}
 	if name, ok := im.symbols[param]; ok && param != "" {
 		return im.substituted(name)
 	}
@@ -87,6 +94,9 @@ func (im *importer) symbol(param, fallback string) ir.Dim {
 // substituted declares a symbol, unless an earlier round found what it is equal to. Sizes
 // are at least 1, as exporters assume.
 func (im *importer) substituted(name string) ir.Dim {
+	if n, fixed := im.opt.Sizes[name]; fixed {
+		return ir.Const(n)
+	}
 	d, ok := im.same[name]
 	if !ok {
 		d = ir.Sym(name)

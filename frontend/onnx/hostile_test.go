@@ -220,6 +220,50 @@ func TestDeclaredContradiction(t *testing.T) {
 	}
 }
 
+// TestSizes checks that a size that is given for a dim decides branches on it.
+func TestSizes(t *testing.T) {
+	squeeze := msg(nodeOf("Squeeze", "s", []string{"x"}), output("s"))
+	keep := msg(nodeOf("Identity", "k", []string{"x"}), output("k"))
+	branch := nodeOf("If", "y", []string{"c"}, msg(text(1, "then_branch"), text(6, squeeze), num(20, 5)), msg(text(1, "else_branch"), text(6, keep), num(20, 5)))
+	one := make([]byte, 8)
+	one[0] = 1
+	model := modelOf(msg(input("x", 1, 4, "n"), initializer("one", 7, one), nodeOf("Shape", "d", []string{"x"}, intAttribute("start", 1)),
+		nodeOf("Squeeze", "e", []string{"d"}), nodeOf("Equal", "c", []string{"e", "one"}), branch, output("y")))
+	for _, c := range []struct {
+		sizes map[string]int64
+		want  string // the result's type, or an error's code
+	}{{nil, string(diag.ONNXForm)}, {map[string]int64{"n": 1}, "f32[4]"}, {map[string]int64{"n": 3}, "f32[4, 3]"},
+		{map[string]int64{"m": 3}, "W0002"}, {map[string]int64{"n": -3}, "W0001"}} {
+		m, err := ImportBytes(model, Options{Sizes: c.sizes})
+		got := ""
+		if err != nil {
+			got = string(diag.All(err)[0].Code)
+		} else {
+			e := m.Program.Entries[0]
+			got = e.Type(e.Body.Results[0]).String()
+		}
+		if got != c.want {
+			t.Errorf("sizes %v: got %s (%v), want %s", c.sizes, got, err, c.want)
+		}
+	}
+}
+
+// TestConstants checks that an input can be fixed to a value.
+func TestConstants(t *testing.T) {
+	model := modelOf(msg(input("x", 1, 2, 3), input("shape", 7, 1), nodeOf("Reshape", "y", []string{"x", "shape"}), output("y")))
+	m, err := ImportBytes(model, Options{Constants: map[string]*ir.Tensor{"shape": ir.I64s([]int64{-1})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.Program.Entries[0]
+	if got := e.Type(e.Body.Results[0]).String(); got != "f32[6]" || len(e.Inputs) != 1 {
+		t.Errorf("result %s, inputs %v", got, e.Inputs)
+	}
+	if _, err := ImportBytes(model, Options{Constants: map[string]*ir.Tensor{"form": nil}}); diag.ExitStatus(err) != diag.Usage {
+		t.Errorf("unknown input: %v", err)
+	}
+}
+
 // TestUnsortedNodes checks that nodes in a wrong order are sorted.
 func TestUnsortedNodes(t *testing.T) {
 	if _, err := ImportBytes(modelOf(msg(input("x", 1, 4), relu("a", "y"), relu("x", "a"), output("y"))), Options{}); err != nil {

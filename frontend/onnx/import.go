@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ type Options struct {
 	// Constants fixes inputs of the graph to values: they are no inputs of the program. It
 	// makes shapes that depend on an input (the shape of a Reshape, the k of a TopK) known.
 	Constants map[string]*ir.Tensor
+	// Sizes fixes named dims during the import, so that branches that depend on them are
+	// decided. Dims without a name are called INPUT_AXIS.
+	Sizes map[string]int64
 }
 
 // The versions that are read.
@@ -243,12 +247,51 @@ func (im *importer) run() error {
 		}
 		im.functions[key] = f
 	}
+	if err := im.checkOptions(); err != nil {
+		return err
+	}
 	if err := ir.Try(im.graph); err != nil {
+		im.report(err)
+	}
+	if err := im.unknownSize(); err != nil {
 		im.report(err)
 	}
 	im.reportUnsupported()
 	im.errors.Sort()
 	return im.errors.Err()
+}
+
+// checkOptions checks what can be checked before the walk: sizes, and names of inputs.
+func (im *importer) checkOptions() error {
+	for _, name := range slices.Sorted(maps.Keys(im.opt.Sizes)) {
+		if im.opt.Sizes[name] < 0 {
+			return diag.Errorf("W0001", name, "dim %q cannot have the size %d", name, im.opt.Sizes[name]).Suggest("give a size of at least 1")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(im.opt.Constants)) {
+		if !slices.ContainsFunc(im.model.graph.inputs, func(in *valueInfoProto) bool { return in.name == name }) {
+			d := diag.Errorf("W0002", name, "the model has no input %q", name)
+			for _, in := range im.model.graph.inputs {
+				d.Note("input %q", in.name)
+			}
+			return d
+		}
+	}
+	return nil
+}
+
+// unknownSize reports a size that was given for a dim that no input has.
+func (im *importer) unknownSize() error {
+	for _, name := range slices.Sorted(maps.Keys(im.opt.Sizes)) {
+		if !im.taken[name] {
+			d := diag.Errorf("W0002", name, "the model has no dim %q", name)
+			for _, known := range slices.Sorted(maps.Keys(im.taken)) {
+				d.Note("dim %q", known)
+			}
+			return d
+		}
+	}
+	return nil
 }
 
 // maxErrors limits how many errors one import lists.

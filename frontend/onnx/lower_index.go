@@ -44,7 +44,6 @@ func (n *node) gatherElements(x, indices ir.Value, axis int) ir.Value {
 		if i == axis {
 			continue
 		}
-		n.unifyDims(b.Shape(x)[i], d)
 		if !d.Equal(b.Shape(x)[i]) {
 			x = b.SliceAxis(x, i, ir.Const(0), d, 1)
 		}

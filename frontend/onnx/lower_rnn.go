@@ -58,9 +58,10 @@ func recurrence(gates, states, peephole int, functions []string, next step) func
 			state := zero
 			if n.has(5 + i) {
 				state = wide(n.in(5 + i))
-				if batchFirst {
+				if batchFirst && b.Rank(state) == 3 {
 					state = b.Transpose(state, []int{1, 0, 2})
 				}
+				state = n.sameDims(state, b.Shape(zero))
 			}
 			r.initial = append(r.initial, state)
 		}

@@ -239,19 +239,20 @@ func concat(n *node) {
 
 // concatenate joins tensors, after stating that their other dims are equal.
 func (n *node) concatenate(xs []ir.Value, axis int) ir.Value {
-	shape := n.b.Shape(xs[0])
-	for i, x := range xs[1:] {
-		want := slices.Clone(shape)
+	shape := slices.Clone(n.b.Shape(xs[0]))
+	for _, x := range xs[1:] {
 		if n.b.Rank(x) != len(shape) {
 			n.wrong("inputs are %s and %s", n.b.Type(xs[0]), n.b.Type(x))
 		}
-		want[axis] = n.b.Shape(x)[axis]
-		for j, d := range n.b.Shape(x) {
+		for i, d := range n.b.Shape(x) {
 			if _, ok := d.IsConst(); ok {
-				want[j] = d
+				shape[i] = d
 			}
 		}
-		xs[i+1] = n.sameDims(x, want)
+	}
+	for i, x := range xs {
+		shape[axis] = n.b.Shape(x)[axis]
+		xs[i] = n.sameDims(x, slices.Clone(shape))
 	}
 	return n.b.Concatenate(axis, xs...)
 }
@@ -284,7 +285,7 @@ func expand(n *node) {
 
 func (n *node) unifyAlignedDims(a, b []ir.Dim) {
 	for i := 1; i <= min(len(a), len(b)); i++ {
-		n.unifyDims(a[len(a)-i], b[len(b)-i])
+		n.unifyBroadcast(a[len(a)-i], b[len(b)-i])
 	}
 }
 

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"fmt"
 	"slices"
 
 	"weft/frontend/lower"
@@ -409,7 +408,7 @@ func (n *node) unifyAligned(xs ...ir.Value) {
 				aligned = append(aligned, d)
 				continue
 			}
-			n.unifyDims(aligned[i], d)
+			n.unifyBroadcast(aligned[i], d)
 			if aligned[i].Is(1) {
 				aligned[i] = d
 			}
@@ -417,16 +416,23 @@ func (n *node) unifyAligned(xs ...ir.Value) {
 	}
 }
 
+// unifyBroadcast takes two dims that broadcasting aligns to be equal, unless one is 1.
+func (n *node) unifyBroadcast(a, b ir.Dim) {
+	if !a.Is(1) && !b.Is(1) {
+		n.unifyDims(a, b)
+	}
+}
+
+// unifyDims takes two dims to be equal. Different constants are left to who combines them.
 func (n *node) unifyDims(a, b ir.Dim) {
 	_, c1 := a.IsConst()
 	_, c2 := b.IsConst()
-	if a.Is(1) || b.Is(1) || a.Equal(b) || c1 && c2 {
-		return
+	if !a.Equal(b) && !(c1 && c2) {
+		n.unify(a, b, n.place)
 	}
-	n.unify(a, b, n.place)
 }
 
-// sameDims states that x has a dim that it is not seen to have: a reshape.
+// sameDims states that x has a shape; a reshape says so where it is not seen to have it.
 func (n *node) sameDims(x ir.Value, shape []ir.Dim) ir.Value {
 	own := n.b.Shape(x)
 	if len(own) != len(shape) {
@@ -565,11 +571,4 @@ func (n *node) body(g *graphProto, b *ir.Builder, inputs []*value, name string) 
 		outs[i] = x
 	}
 	return outs
-}
-
-// count checks the number of inputs.
-func (n *node) count(low, high int) {
-	if k := len(n.p.inputs); k < low || high >= 0 && k > high {
-		n.wrong("%s", fmt.Sprintf("%d inputs", k))
-	}
 }
