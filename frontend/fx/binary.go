@@ -41,7 +41,7 @@ func addBinaryRules(t map[string]rule) {
 	both("arctan2", func(c *call, x, y operand) ir.Value { return c.real(x, y, c.kind(ir.OpAtan2)) })
 	both("hypot", func(c *call, x, y operand) ir.Value {
 		return c.real(x, y, func(x, y ir.Value) ir.Value {
-			return c.b.Unary(ir.OpSqrt, c.b.Binary(ir.OpAdd, c.b.Binary(ir.OpMultiply, x, x), c.b.Binary(ir.OpMultiply, y, y)))
+			return c.hypotenuse(c.b.Unary(ir.OpAbs, x), c.b.Unary(ir.OpAbs, y))
 		})
 	})
 	both("copysign", func(c *call, x, y operand) ir.Value {
@@ -64,8 +64,18 @@ func addBinaryRules(t map[string]rule) {
 	for _, n := range []string{"Tensor_Scalar", "Tensor_Tensor", "Scalar"} {
 		t["pow."+n] = value((*call).pow)
 	}
-	t["float_power.Tensor_Scalar"] = value(func(c *call) ir.Value {
-		return c.power(tensorOperand(c.b.Convert(c.tensor("self"), ir.F64)), c.operand("exponent"))
+	for _, n := range []string{"Tensor_Scalar", "Tensor_Tensor", "Scalar"} {
+		t["float_power."+n] = value(func(c *call) ir.Value {
+			x, exponent := c.operand("self"), c.operand("exponent")
+			return c.arithmetic(x, exponent, ir.F64, c.kind(ir.OpPower))
+		})
+	}
+	t["special_xlog1py.default"] = value(func(c *call) ir.Value {
+		return c.real(c.operand("self"), c.operand("other"), func(x, y ir.Value) ir.Value {
+			zero := c.b.FullLike(x, 0)
+			r := c.b.Select(c.b.Compare(ir.EQ, x, zero), zero, c.b.Binary(ir.OpMultiply, x, c.b.Unary(ir.OpLogPlusOne, y)))
+			return c.b.Select(lower.IsNaN(c.b, y), y, r)
+		})
 	})
 	t["addcmul.default"] = value(func(c *call) ir.Value { return c.addProduct(c.product) })
 	t["addcdiv.default"] = value(func(c *call) ir.Value { return c.addProduct(c.kind(ir.OpDivide)) })
@@ -131,6 +141,17 @@ func (c *call) divide(x, y operand, mode string) ir.Value {
 	}
 	c.bad("rounding_mode is %q", mode)
 	return ir.NoValue
+}
+
+// hypotenuse is the larger magnitude times sqrt(1 + ratio^2), which does not overflow early.
+func (c *call) hypotenuse(x, y ir.Value) ir.Value {
+	b := c.b
+	large, small := b.Binary(ir.OpMaximum, x, y), b.Binary(ir.OpMinimum, x, y)
+	zero, one := b.FullLike(x, 0), b.FullLike(x, 1)
+	ratio := b.Binary(ir.OpDivide, small, b.Select(b.Compare(ir.EQ, large, zero), one, large))
+	r := b.Binary(ir.OpMultiply, large, b.Unary(ir.OpSqrt, b.Binary(ir.OpAdd, one, b.Binary(ir.OpMultiply, ratio, ratio))))
+	infinite := b.Binary(ir.OpOr, lower.IsInf(b, x, true, true), lower.IsInf(b, y, true, true))
+	return b.Select(infinite, b.FullLike(x, math.Inf(1)), r)
 }
 
 // ignoringNaN is an extremum that prefers numbers to NaN.

@@ -122,12 +122,8 @@ func addPoolRules(t map[string]rule) {
 			y := c.adaptive(n, lower.AdaptiveMaxPool)
 			return []ir.Value{y, c.b.Full(c.b.Type(y).With(ir.I64), 0)}
 		})
-		t["max_pool"+name+"_with_indices.default"] = values(func(c *call) []ir.Value {
-			names := c.outputNames()
-			c.require(len(names) == 1 || !c.isUsed(names[1]), "with indices")
-			y := lower.MaxPool(c.b, c.tensor("self"), c.pool(n, true))
-			return []ir.Value{y, c.b.Full(c.b.Type(y).With(ir.I64), 0)}
-		})
+		t["max_pool"+name+"_with_indices.default"] = values(func(c *call) []ir.Value { return c.maxPoolIndices(n) })
+		t["max_pool"+name+"_with_indices_backward.default"] = value(func(c *call) ir.Value { return c.maxPoolBackward(n) })
 	}
 }
 
@@ -165,6 +161,77 @@ func (c *call) pool(n int, dilated bool) lower.Pool {
 		c.bad("a window, stride or dilation below 1")
 	}
 	return lower.NewPool(c.b, x, window, strides, c.spatial("padding", n, 0), dilations, c.bool("ceil_mode", false))
+}
+
+// maxPoolIndices gives the largest element of each window and its flat place in the spatial
+// dims: the windows are laid out in a last dim, padded with the least element.
+func (c *call) maxPoolIndices(n int) []ir.Value {
+	x, p := c.tensor("self"), c.pool(n, true)
+	y := lower.MaxPool(c.b, x, p)
+	names := c.outputNames()
+	if len(names) < 2 || !c.isUsed(names[1]) {
+		return []ir.Value{y, c.b.Full(c.b.Type(y).With(ir.I64), 0)}
+	}
+	shape := c.b.Shape(x)
+	first := len(shape) - n
+	spatial := shape[first:]
+	place := c.b.Iota(ir.I64, []ir.Dim{ir.Product(spatial)}, 0)
+	place = c.b.Broadcast(c.b.Reshape(place, spatial), shape, lastDims(len(shape), n))
+	least := c.b.Scalar(c.b.DType(x), identityOf(ir.Max, c.b.DType(x)))
+	x, place = c.windows(x, least, p), c.windows(place, c.b.Scalar(ir.I64, 0), p)
+	last := c.b.Rank(x) - 1
+	at := c.b.ArgReduce(x, &ir.ArgReduceAttrs{Combine: ir.Max, Axis: last})
+	at = c.b.Reshape(at, append(slices.Clone(c.b.Shape(at)), ir.Const(1)))
+	index := c.b.Reshape(c.gatherAlong(place, at, last), c.b.Shape(y))
+	return []ir.Value{y, index}
+}
+
+func lastDims(rank, n int) []int { return identity(rank)[rank-n:] }
+
+// windows lays out the elements of each window of the last n dims in a new last dim.
+func (c *call) windows(x, edge ir.Value, p lower.Pool) ir.Value {
+	n := len(p.Window)
+	rank := c.b.Rank(x)
+	first := rank - n
+	low, high := make([]ir.Dim, rank), make([]ir.Dim, rank)
+	for i := range n {
+		low[first+i], high[first+i] = p.Low[i], p.High[i].Add(p.Beyond[i])
+	}
+	x = c.b.Pad(x, edge, low, high, nil)
+	window := ir.Const(1)
+	var outs, ins []int
+	for i := range n {
+		axis := first + 2*i
+		span := p.Dilations[i]*(p.Window[i]-1) + 1
+		count := c.b.Shape(x)[axis].AddConst(-span).FloorDiv(ir.Const(p.Strides[i])).AddConst(1)
+		dims := []ir.Dim{count, ir.Const(p.Window[i])}
+		at := lower.Scale(c.b, c.b.Iota(ir.I64, dims, 0), float64(p.Strides[i]))
+		at = c.b.Binary(ir.OpAdd, at, lower.Scale(c.b, c.b.Iota(ir.I64, dims, 1), float64(p.Dilations[i])))
+		x = c.b.Take(x, at, axis)
+		outs, ins = append(outs, axis), append(ins, axis+1)
+		window = window.MulConst(p.Window[i])
+	}
+	x = c.b.Transpose(x, slices.Concat(identity(first), outs, ins))
+	return c.b.Reshape(x, append(slices.Clone(c.b.Shape(x)[:rank]), window))
+}
+
+// maxPoolBackward adds gradients at the places that the windows took their elements from.
+func (c *call) maxPoolBackward(n int) ir.Value {
+	dy, x, indices := c.tensor("grad_output"), c.tensor("self"), c.tensor("indices")
+	for _, name := range []string{"kernel_size", "stride", "padding", "dilation", "ceil_mode"} {
+		c.arg(name) // the indices say it all
+	}
+	shape := c.b.Shape(x)
+	first := len(shape) - n
+	if first < 0 || !ir.SameShape(c.b.Shape(dy), c.b.Shape(indices)) || c.b.Rank(dy) != len(shape) {
+		c.bad("gradients of %s for %s", c.b.Type(dy), c.b.Type(x))
+	}
+	rows := ir.Product(shape[:first])
+	dims := []ir.Dim{rows, ir.Product(c.b.Shape(dy)[first:])}
+	zeros := c.b.Full(ir.TensorOf(c.b.DType(dy), rows, ir.Product(shape[first:])), 0)
+	r := c.b.Scatter(zeros, c.b.Reshape(indices, dims), c.b.Reshape(dy, dims), &ir.ScatterAttrs{Combine: ir.Sum, InsertedWindowDims: []int{1},
+		InputBatchingDims: []int{0}, ScatterIndicesBatchingDims: []int{0}, ScatterDimsToOperandDims: []int{1}, IndexVectorDim: 2})
+	return c.b.Reshape(r, shape)
 }
 
 func (c *call) adaptive(n int, pool func(b *ir.Builder, x ir.Value, out []int64) (ir.Value, bool)) ir.Value {
@@ -225,6 +292,12 @@ func addLossRules(t map[string]rule) {
 			return c.b.Binary(ir.OpMultiply, c.b.Unary(ir.OpExponential, y), c.b.Binary(ir.OpSubtract, y, x))
 		}
 		return c.b.Binary(ir.OpSubtract, c.xLogY(y, y), c.b.Binary(ir.OpMultiply, y, x))
+	})
+	pair("hinge_embedding_loss", func(c *call, x, y ir.Value) ir.Value {
+		rest := lower.Relu(c.b, lower.AddScalar(c.b, c.b.Unary(ir.OpNegate, x), c.float("margin", 1)))
+		zero, one := c.b.FullLike(x, 0), c.b.FullLike(x, 1)
+		far := c.b.Select(c.b.Compare(ir.NE, y, one), rest, zero)
+		return c.b.Binary(ir.OpAdd, far, c.b.Select(c.b.Compare(ir.NE, y, c.b.FullLike(y, -1)), x, zero))
 	})
 	pair("binary_cross_entropy", (*call).binaryCrossEntropy)
 	pair("binary_cross_entropy_with_logits", (*call).binaryCrossEntropyLogits)

@@ -124,6 +124,7 @@ var sameTypeFunctions = map[string]func(c *call, x ir.Value) ir.Value{
 		}
 		return c.b.Unary(ir.OpIsFinite, x)
 	},
+	"isreal.default":      func(c *call, x ir.Value) ir.Value { return c.b.Full(c.b.Type(x).With(ir.Bool), 1) },
 	"logical_not.default": func(c *call, x ir.Value) ir.Value { return lower.Not(c.b, lower.Truth(c.b, x)) },
 	"bitwise_not.default": func(c *call, x ir.Value) ir.Value { return lower.Not(c.b, x) },
 	"signbit.default":     func(c *call, x ir.Value) ir.Value { return c.negative(x) },
@@ -161,16 +162,7 @@ var sameTypeFunctions = map[string]func(c *call, x ir.Value) ir.Value{
 		return c.shrink(x, lambda, shrunk)
 	},
 	"hardshrink.default": func(c *call, x ir.Value) ir.Value { return c.shrink(x, c.float("lambd", 0.5), x) },
-	"logit.default": func(c *call, x ir.Value) ir.Value {
-		return lower.InFloat32(c.b, func(v []ir.Value) ir.Value {
-			p := v[0]
-			if eps, ok := c.literal("eps"); ok && eps.f >= 0 {
-				p = lower.Clip(c.b, p, eps.f, 1-eps.f)
-			}
-			rest := c.b.Binary(ir.OpSubtract, c.b.FullLike(p, 1), p)
-			return c.b.Unary(ir.OpLog, c.b.Binary(ir.OpDivide, p, rest))
-		}, x)
-	},
+	"logit.default":      (*call).logit,
 	"glu.default": func(c *call, x ir.Value) ir.Value {
 		axis := c.axis("dim", -1, c.b.Rank(x))
 		size := c.b.Shape(x)[axis]
@@ -178,6 +170,23 @@ var sameTypeFunctions = map[string]func(c *call, x ir.Value) ir.Value{
 		gate := c.b.Unary(ir.OpLogistic, c.b.SliceAxis(x, axis, half, size, 1))
 		return c.b.Binary(ir.OpMultiply, c.b.SliceAxis(x, axis, ir.Const(0), half, 1), gate)
 	},
+}
+
+// logit is log(p / (1-p)); with eps, p is brought to eps..1-eps first.
+func (c *call) logit(x ir.Value) ir.Value {
+	x = c.b.Convert(x, floatType(c.b.DType(x)))
+	eps, ok := c.literal("eps")
+	return lower.InFloat32(c.b, func(v []ir.Value) ir.Value {
+		p := v[0]
+		if ok && eps.f >= 0 {
+			low, high := c.b.FullLike(p, eps.f), c.b.FullLike(p, 1-eps.f)
+			below := c.b.Compare(ir.LT, p, low)
+			p = c.b.Select(c.b.Compare(ir.GT, p, high), high, p)
+			p = c.b.Select(below, low, p)
+		}
+		rest := c.b.Binary(ir.OpSubtract, c.b.FullLike(p, 1), p)
+		return c.b.Unary(ir.OpLog, c.b.Binary(ir.OpDivide, p, rest))
+	}, x)
 }
 
 func sign(c *call, x ir.Value) ir.Value {

@@ -11,15 +11,28 @@ import (
 // indexRules read and write by index, and join, repeat, shift and pad.
 func indexRules() map[string]rule {
 	t := map[string]rule{
-		"index.Tensor":      value((*call).index),
-		"index_put.default": value((*call).indexPut),
-		"embedding.default": value(func(c *call) ir.Value { return c.b.Take(c.tensor("weight"), c.tensor("indices"), 0) }),
+		"index.Tensor":              value((*call).index),
+		"_unsafe_index.Tensor":      value((*call).index),
+		"_unsafe_index_put.default": value((*call).indexPut),
+		"index_reduce.default":      value((*call).indexReduce),
+		"put.default":               value((*call).put),
+		"rot90.default":             value((*call).rot90),
+		"msort.default":             value(func(c *call) ir.Value { return c.sortedAlong(c.tensor("self"), 0) }),
+		"diagflat.default":          value(func(c *call) ir.Value { return c.diagonalMatrix(c.flat(c.tensor("self")), c.int("offset", 0)) }),
+		"vstack.default":            value(func(c *call) ir.Value { return c.stacked(2, 0) }),
+		"row_stack.default":         value(func(c *call) ir.Value { return c.stacked(2, 0) }),
+		"dstack.default":            value(func(c *call) ir.Value { return c.stacked(3, 2) }),
+		"tril_indices.default":      value(func(c *call) ir.Value { return c.triangleIndices(false) }),
+		"triu_indices.default":      value(func(c *call) ir.Value { return c.triangleIndices(true) }),
+		"index_put.default":         value((*call).indexPut),
+		"embedding.default":         value(func(c *call) ir.Value { return c.b.Take(c.tensor("weight"), c.tensor("indices"), 0) }),
 		"index_select.default": value(func(c *call) ir.Value {
 			x, index := c.tensor("self"), c.tensor("index")
+			axis := c.axis("dim", 0, c.b.Rank(x))
 			if c.b.Rank(x) == 0 {
 				return x
 			}
-			return c.b.Take(x, c.b.Reshape(index, []ir.Dim{ir.Product(c.b.Shape(index))}), c.axis("dim", 0, c.b.Rank(x)))
+			return c.b.Take(x, c.b.Reshape(index, []ir.Dim{ir.Product(c.b.Shape(index))}), axis)
 		}),
 		"index_add.default": value(func(c *call) ir.Value {
 			src := c.tensor("source")
@@ -61,7 +74,7 @@ func indexRules() map[string]rule {
 			return c.b.Concatenate(min(1, c.b.Rank(xs[0])-1), xs...)
 		}),
 		"roll.default":                   value((*call).roll),
-		"flip.default":                   value(func(c *call) ir.Value { x := c.tensor("self"); return c.reversed(x, c.axes("dims", c.b.Rank(x))) }),
+		"flip.default":                   value(func(c *call) ir.Value { x := c.tensor("self"); return c.flipped(x) }),
 		"fliplr.default":                 value(func(c *call) ir.Value { return c.reversed(c.tensor("self"), []int{1}) }),
 		"flipud.default":                 value(func(c *call) ir.Value { return c.reversed(c.tensor("self"), []int{0}) }),
 		"repeat.default":                 value(func(c *call) ir.Value { return c.repeated(c.tensor("self"), c.sizes("repeats")) }),
@@ -195,11 +208,19 @@ func (c *call) fillWhere(x, mask ir.Value, axis int, v ir.Value) ir.Value {
 
 // putAlong combines slices of src into self along dim at the positions of index.
 func (c *call) putAlong(combine ir.Combine, src ir.Value) ir.Value {
-	x, index := c.tensor("self"), c.tensor("index")
+	return c.putInto(c.tensor("self"), combine, src)
+}
+
+func (c *call) putInto(x ir.Value, combine ir.Combine, src ir.Value) ir.Value {
+	index := c.tensor("index")
 	rank := c.b.Rank(x)
 	axis := c.axis("dim", 0, rank)
 	if rank == 0 {
-		c.unsupported(" of a scalar")
+		one := ir.Consts[int64](1)
+		n := ir.Product(c.b.Shape(index))
+		r := c.b.Scatter(c.b.Reshape(x, one), c.b.Reshape(index, []ir.Dim{n}), lower.Expand(c.b, c.b.Convert(src, c.b.DType(x)), []ir.Dim{n}),
+			&ir.ScatterAttrs{Combine: combine, InsertedWindowDims: []int{0}, ScatterDimsToOperandDims: []int{0}, IndexVectorDim: 1})
+		return c.b.Reshape(r, nil)
 	}
 	n := ir.Product(c.b.Shape(index))
 	dims := slices.Clone(c.b.Shape(x))
@@ -296,9 +317,20 @@ func (c *call) scatterInto(x ir.Value, combine ir.Combine, src ir.Value) ir.Valu
 	index := c.tensor("index")
 	rank := c.b.Rank(x)
 	axis := c.axis("dim", 0, rank)
-	if c.b.Rank(index) != rank || c.b.Rank(src) != rank || rank == 0 {
-		c.unsupported(" with an index or source of another rank")
+	if rank == 0 || c.b.Rank(index) == 0 || c.b.Rank(src) == 0 {
+		shape := c.b.Shape(x) // scalars are vectors of one element
+		c.require(rank <= 1 && c.b.Rank(index) <= 1 && c.b.Rank(src) <= 1, "of scalars and tensors of higher rank")
+		r := c.scatterAlongAxis(c.flat(x), c.flat(index), c.flat(src), combine, 0)
+		return c.b.Reshape(r, shape)
 	}
+	if c.b.Rank(index) != rank || c.b.Rank(src) != rank {
+		c.bad("an index of rank %d and a source of rank %d for rank %d", c.b.Rank(index), c.b.Rank(src), rank)
+	}
+	return c.scatterAlongAxis(x, index, src, combine, axis)
+}
+
+func (c *call) scatterAlongAxis(x, index, src ir.Value, combine ir.Combine, axis int) ir.Value {
+	rank := c.b.Rank(x)
 	dims := c.b.Shape(index)
 	for i, d := range dims {
 		if !d.Equal(c.b.Shape(src)[i]) {
@@ -348,6 +380,99 @@ func (c *call) scatterReduce() ir.Value {
 		return c.b.Binary(ir.OpDivide, r, counts)
 	}
 	return lower.FloorDiv(c.b, r, counts)
+}
+
+// indexReduce combines slices of source into self; the mean divides by the contributions.
+func (c *call) indexReduce() ir.Value {
+	x, src, mode := c.tensor("self"), c.tensor("source"), c.string("reduce", "")
+	include := c.bool("include_self", true)
+	combine := c.combine(mode)
+	start := x
+	if !include {
+		start = c.putInto(x, ir.Assign, c.b.FullLike(src, identityOf(combine, c.b.DType(x))))
+	}
+	r := c.putInto(start, combine, src)
+	if mode != "mean" {
+		return r
+	}
+	counts := c.putInto(c.b.FullLike(x, 0), ir.Sum, c.b.FullLike(src, 1))
+	if include {
+		counts = lower.AddScalar(c.b, counts, 1)
+	}
+	counts = c.b.Binary(ir.OpMaximum, counts, c.b.FullLike(counts, 1))
+	if c.b.DType(r).IsFloat() {
+		return c.b.Binary(ir.OpDivide, r, counts)
+	}
+	return lower.FloorDiv(c.b, r, counts)
+}
+
+// put writes source at flat places of self.
+func (c *call) put() ir.Value {
+	x, index, src := c.tensor("self"), c.flat(c.tensor("index")), c.flat(c.tensor("source"))
+	combine := ir.Assign
+	if c.bool("accumulate", false) {
+		combine = ir.Sum
+	}
+	flat := c.flat(x)
+	index = lower.WrapIndex(c.b, index, c.b.Shape(flat)[0])
+	r := c.b.Scatter(flat, index, src, &ir.ScatterAttrs{Combine: combine, InsertedWindowDims: []int{0}, ScatterDimsToOperandDims: []int{0}, IndexVectorDim: 1})
+	return c.b.Reshape(r, c.b.Shape(x))
+}
+
+// rot90 turns a plane k times by a quarter, from the first of dims toward the second.
+func (c *call) rot90() ir.Value {
+	x, k := c.tensor("self"), c.int("k", 1)&3
+	rank := c.b.Rank(x)
+	dims := c.ints("dims", 0, 1)
+	if len(dims) != 2 || rank < 2 {
+		c.bad("%d dims of rank %d", len(dims), rank)
+	}
+	i, j := c.wrap("dims", dims[0], rank), c.wrap("dims", dims[1], rank)
+	p := identity(rank)
+	p[i], p[j] = j, i
+	switch k {
+	case 1:
+		return c.b.Transpose(c.b.Reverse(x, j), p)
+	case 2:
+		return c.b.Reverse(c.b.Reverse(x, i), j)
+	case 3:
+		return c.b.Transpose(c.b.Reverse(x, i), p)
+	}
+	return x
+}
+
+func (c *call) sortedAlong(x ir.Value, axis int) ir.Value {
+	if c.b.Rank(x) == 0 {
+		return x
+	}
+	return c.b.Sort(&ir.SortAttrs{Axis: axis}, x)[0]
+}
+
+// stacked joins tensors along an axis after they have at least a rank.
+func (c *call) stacked(rank, axis int) ir.Value {
+	xs := c.promoted(c.tensors("tensors"))
+	for i, x := range xs {
+		xs[i] = c.atLeastRank(newTensor(x), rank).read(c.b)
+	}
+	return c.b.Concatenate(axis, xs...)
+}
+
+// triangleIndices lists the places of a triangle of a matrix, row by row: [2, n].
+func (c *call) triangleIndices(upper bool) ir.Value {
+	rows, columns, offset := c.int("row", 0), c.int("col", 0), c.int("offset", 0)
+	if rows < 0 || columns < 0 || rows > maxSize || columns > maxSize || rows*columns > 1<<20 {
+		c.bad("%d rows and %d columns", rows, columns)
+	}
+	var at [2][]int64
+	for r := range rows {
+		for k := range columns {
+			if upper && k-r >= offset || !upper && k-r <= offset {
+				at[0], at[1] = append(at[0], r), append(at[1], k)
+			}
+		}
+	}
+	t := ir.I64s(slices.Concat(at[0], at[1]), 2, int64(len(at[0])))
+	return c.b.Convert(c.b.Constant(t), c.dtype("dtype", ir.I64))
 }
 
 // identityOf leaves any element unchanged when combined with it.
@@ -412,6 +537,14 @@ func (c *call) cat() ir.Value {
 		return xs[0]
 	}
 	return c.b.Concatenate(c.axis("dim", 0, c.b.Rank(whole[0])), whole...)
+}
+
+// flipped reverses the argument dims; none are none.
+func (c *call) flipped(x ir.Value) ir.Value {
+	if len(c.ints("dims")) == 0 {
+		return x
+	}
+	return c.reversed(x, c.axes("dims", c.b.Rank(x)))
 }
 
 func (c *call) reversed(x ir.Value, axes []int) ir.Value {

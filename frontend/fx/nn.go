@@ -29,11 +29,17 @@ func nnRules() map[string]rule {
 			y, _, _ := lower.GroupNorm(c.b, x, groups, c.optional("weight"), c.optional("bias"), c.float("eps", 1e-5))
 			return y
 		}),
-		"native_group_norm.default":                           values((*call).nativeGroupNorm),
-		"batch_norm.default":                                  value((*call).batchNorm),
-		"instance_norm.default":                               value((*call).instanceNorm),
-		"_native_batch_norm_legit_no_training.default":        values((*call).nativeBatchNorm),
-		"native_batch_norm.default":                           values((*call).nativeBatchNorm),
+		"native_group_norm.default":                    values((*call).nativeGroupNorm),
+		"batch_norm.default":                           value((*call).batchNorm),
+		"instance_norm.default":                        value((*call).instanceNorm),
+		"_native_batch_norm_legit_no_training.default": values((*call).nativeBatchNorm),
+		"native_batch_norm.default":                    values((*call).nativeBatchNorm),
+		"_native_batch_norm_legit.no_stats":            values((*call).nativeBatchNorm),
+		"_native_batch_norm_legit_functional.default":  values((*call).functionalBatchNorm),
+		"_batch_norm_with_update.default":              values(func(c *call) []ir.Value { return c.updatingBatchNorm() }),
+		"_batch_norm_no_update.default": values(func(c *call) []ir.Value {
+			return append(c.nativeBatchNorm(), c.b.Full(ir.TensorOf(ir.U8, ir.Const(0)), 0))
+		}),
 		"_native_batch_norm_legit.default":                    values((*call).nativeBatchNorm),
 		"scaled_dot_product_attention.default":                value((*call).attention),
 		"_scaled_dot_product_flash_attention_for_cpu.default": values((*call).flashAttention),
@@ -120,13 +126,16 @@ func (c *call) trainBatchNorm(x, weight, bias ir.Value, momentum, eps float64) (
 	return y, mean, c.b.Unary(ir.OpRsqrt, lower.AddScalar(c.b, variance, eps))
 }
 
-// moveAverage is old + momentum * (new - old).
+// moveAverage moves a running statistic by momentum toward a new value.
 func (c *call) moveAverage(name string, next ir.Value, momentum float64) {
 	t := c.handle(name)
-	old := t.read(c.b)
+	t.write(c.b, c.movedAverage(t.read(c.b), next, momentum))
+}
+
+func (c *call) movedAverage(old, next ir.Value, momentum float64) ir.Value {
 	wide := c.b.Convert(old, c.b.DType(next))
 	moved := c.b.Binary(ir.OpAdd, lower.Scale(c.b, wide, 1-momentum), lower.Scale(c.b, next, momentum))
-	t.write(c.b, c.b.Convert(moved, c.b.DType(old)))
+	return c.b.Convert(moved, c.b.DType(old))
 }
 
 func (c *call) nativeBatchNorm() []ir.Value {
@@ -134,13 +143,35 @@ func (c *call) nativeBatchNorm() []ir.Value {
 	c.groups(x, 1)
 	weight, bias, eps := c.optional("weight"), c.optional("bias"), c.float("eps", 1e-5)
 	momentum := c.float("momentum", 0.1)
-	if c.bool("training", false) {
+	if c.bool("training", false) || !c.has("running_mean") {
 		y, mean, rstd := c.trainBatchNorm(x, weight, bias, momentum, eps)
 		return []ir.Value{y, mean, rstd}
 	}
 	y := lower.BatchNorm(c.b, x, weight, bias, c.tensor("running_mean"), c.tensor("running_var"), eps)
 	none := c.b.Full(ir.TensorOf(c.b.DType(c.tensor("running_mean")), ir.Const(0)), 0)
 	return []ir.Value{y, none, none}
+}
+
+// updatingBatchNorm is batch norm in training, with a fourth result that GPUs reserve.
+func (c *call) updatingBatchNorm() []ir.Value {
+	x := c.tensor("input")
+	c.groups(x, 1)
+	y, mean, rstd := c.trainBatchNorm(x, c.optional("weight"), c.optional("bias"), c.float("momentum", 0.1), c.float("eps", 1e-5))
+	return []ir.Value{y, mean, rstd, c.b.Full(ir.TensorOf(ir.U8, ir.Const(0)), 0)}
+}
+
+// functionalBatchNorm gives the new running statistics as results and leaves the old ones.
+func (c *call) functionalBatchNorm() []ir.Value {
+	x := c.tensor("input")
+	c.groups(x, 1)
+	momentum := c.float("momentum", 0.1)
+	c.require(c.bool("training", true), "outside of training")
+	weight, bias, eps := c.optional("weight"), c.optional("bias"), c.float("eps", 1e-5)
+	mean, variance := lower.BatchMoments(c.b, x, 0)
+	_, unbiased := lower.BatchMoments(c.b, x, 1)
+	y := lower.BatchNorm(c.b, x, weight, bias, mean, variance, eps)
+	rstd := c.b.Unary(ir.OpRsqrt, lower.AddScalar(c.b, variance, eps))
+	return []ir.Value{y, mean, rstd, c.movedAverage(c.tensor("running_mean"), mean, momentum), c.movedAverage(c.tensor("running_var"), unbiased, momentum)}
 }
 
 // instanceNorm normalises each channel of each sample, or by running statistics.

@@ -37,20 +37,25 @@ func (c *call) padded(mode, name string) ir.Value {
 func (c *call) edges(x ir.Value, axis int, low, high ir.Dim, mode string) ir.Value {
 	size := c.b.Shape(x)[axis]
 	zero := ir.Const(0)
-	part := func(from, to ir.Dim) ir.Value { return c.b.SliceAxis(x, axis, from, to, 1) }
-	repeat := func(v ir.Value, n ir.Dim) ir.Value {
-		dims := slices.Clone(c.b.Shape(v))
-		dims[axis] = n
-		return c.b.BroadcastTo(v, dims)
+	if mode == "replicate" {
+		return c.replicated(x, axis, low, high)
 	}
+	// Negative padding removes, before the edges are taken.
+	from, to := zero, size
+	if c.atLeast(zero, low) {
+		from, low = low.Neg(), zero
+	}
+	if c.atLeast(zero, high) {
+		to, high = size.Add(high), zero
+	}
+	x = c.b.SliceAxis(x, axis, from, to, 1)
+	size = c.b.Shape(x)[axis]
+	part := func(from, to ir.Dim) ir.Value { return c.b.SliceAxis(x, axis, from, to, 1) }
 	var before, after func() ir.Value
 	switch mode {
 	case "reflect":
 		before = func() ir.Value { return c.b.Reverse(part(ir.Const(1), low.AddConst(1)), axis) }
 		after = func() ir.Value { return c.b.Reverse(part(size.Sub(high).AddConst(-1), size.AddConst(-1)), axis) }
-	case "replicate":
-		before = func() ir.Value { return repeat(part(zero, ir.Const(1)), low) }
-		after = func() ir.Value { return repeat(part(size.AddConst(-1), size), high) }
 	case "circular":
 		before = func() ir.Value { return part(size.Sub(low), size) }
 		after = func() ir.Value { return part(zero, high) }
@@ -65,6 +70,17 @@ func (c *call) edges(x ir.Value, axis int, low, high ir.Dim, mode string) ir.Val
 		parts = append(parts, after())
 	}
 	return c.b.Concatenate(axis, parts...)
+}
+
+// replicated pads one axis with copies of the elements at its ends.
+func (c *call) replicated(x ir.Value, axis int, low, high ir.Dim) ir.Value {
+	size := c.b.Shape(x)[axis]
+	if low.Is(0) && high.Is(0) {
+		return x
+	}
+	i := c.b.Iota(ir.I64, []ir.Dim{size.Add(low).Add(high)}, 0)
+	i = c.b.Binary(ir.OpSubtract, i, c.b.Broadcast(c.b.Dim(low), c.b.Shape(i), nil))
+	return c.b.Take(x, i, axis) // indices are clamped
 }
 
 // imageOf splits the shape of [..., C, H, W].

@@ -48,6 +48,7 @@ func productRules() map[string]rule {
 		}),
 		"tensordot.default": value(func(c *call) ir.Value {
 			x, y := c.tensor("self"), c.tensor("other")
+			x, y = c.summedOnes(x, y)
 			a := &ir.DotAttrs{LhsContract: c.permutation("dims_self", c.b.Rank(x)), RhsContract: c.permutation("dims_other", c.b.Rank(y))}
 			return c.b.DotGeneral(x, y, a)
 		}),
@@ -99,6 +100,23 @@ func (c *call) addScaledProduct(product func(to ir.DType) ir.Value) ir.Value {
 		}
 		return p
 	}, t)
+}
+
+// summedOnes sums contracted dims of tensordot whose partner has size 1.
+func (c *call) summedOnes(x, y ir.Value) (ir.Value, ir.Value) {
+	p, q := c.permutation("dims_self", c.b.Rank(x)), c.permutation("dims_other", c.b.Rank(y))
+	for i := range min(len(p), len(q)) {
+		if p[i] >= c.b.Rank(x) || q[i] >= c.b.Rank(y) {
+			c.bad("a dim of a scalar")
+		}
+		switch a, b := c.b.Shape(x)[p[i]], c.b.Shape(y)[q[i]]; {
+		case a.Is(1) && !b.Is(1):
+			y = c.b.ReduceKeep(ir.Sum, y, q[i])
+		case b.Is(1) && !a.Is(1):
+			x = c.b.ReduceKeep(ir.Sum, x, p[i])
+		}
+	}
+	return x, y
 }
 
 func (c *call) outer() ir.Value {

@@ -41,13 +41,15 @@ func reductionRules() map[string]rule {
 		"kthvalue.default": values(func(c *call) []ir.Value {
 			return c.ranked(c.int("k", 1) - 1)
 		}),
-		"median.dim": values(func(c *call) []ir.Value {
-			x := c.tensor("self")
-			c.require(c.b.Rank(x) > 0, "of a scalar")
-			n, ok := c.b.Shape(x)[c.axis("dim", 0, c.b.Rank(x))].IsConst()
-			c.require(ok, "along a dim of symbolic size")
-			return c.ranked((n - 1) / 2)
-		}),
+		"median.dim":           values(func(c *call) []ir.Value { return c.median(c.tensor("self"), false) }),
+		"nanmedian.dim":        values(func(c *call) []ir.Value { return c.median(c.tensor("self"), true) }),
+		"median.default":       value(func(c *call) ir.Value { return c.median(c.flat(c.tensor("self")), false)[0] }),
+		"nanmedian.default":    value(func(c *call) ir.Value { return c.median(c.flat(c.tensor("self")), true)[0] }),
+		"quantile.scalar":      value(func(c *call) ir.Value { return c.quantile(false) }),
+		"quantile.default":     value(func(c *call) ir.Value { return c.quantile(false) }),
+		"nanquantile.scalar":   value(func(c *call) ir.Value { return c.quantile(true) }),
+		"nanquantile.default":  value(func(c *call) ir.Value { return c.quantile(true) }),
+		"sum_to_size.default":  value((*call).sumToSize),
 		"softmax.int":          value(func(c *call) ir.Value { return c.softmax(lower.Softmax) }),
 		"_softmax.default":     value(func(c *call) ir.Value { return c.softmax(lower.Softmax) }),
 		"log_softmax.int":      value(func(c *call) ir.Value { return c.softmax(lower.LogSoftmax) }),
@@ -146,6 +148,7 @@ func (c *call) extreme(combine ir.Combine) []ir.Value {
 	x := c.tensor("self")
 	if c.b.Rank(x) == 0 {
 		c.arg("dim")
+		c.arg("keepdim")
 		return []ir.Value{x, c.b.Scalar(ir.I64, 0)}
 	}
 	index := c.argReduce(combine)
@@ -190,7 +193,9 @@ func (c *call) cumulative(combine ir.Combine) ir.Value {
 func (c *call) runningExtreme(combine ir.Combine, d ir.Direction) []ir.Value {
 	x := c.tensor("self")
 	axis := c.axis("dim", 0, c.b.Rank(x))
-	c.require(c.b.Rank(x) > 0, "of a scalar")
+	if c.b.Rank(x) == 0 {
+		return []ir.Value{x, c.b.Scalar(ir.I64, 0)}
+	}
 	m := c.b.Cumulative(x, &ir.CumulativeAttrs{Combine: combine, Axis: axis})
 	index := c.b.Iota(ir.I64, c.b.Shape(x), axis)
 	reached := c.b.Compare(d, x, m)
@@ -251,8 +256,9 @@ func (c *call) sort() []ir.Value {
 	return c.sorted(c.bool("descending", false))
 }
 
-func (c *call) sorted(descending bool) []ir.Value {
-	x := c.tensor("self")
+func (c *call) sorted(descending bool) []ir.Value { return c.sortedOf(c.tensor("self"), descending) }
+
+func (c *call) sortedOf(x ir.Value, descending bool) []ir.Value {
 	axis := c.axis("dim", -1, c.b.Rank(x))
 	if c.b.Rank(x) == 0 {
 		return []ir.Value{x, c.b.Scalar(ir.I64, 0)}

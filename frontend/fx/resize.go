@@ -60,6 +60,9 @@ func (c *call) resize(n int, in lower.Interpolation) ir.Value {
 		} else {
 			a.Out = c.scaledSize(size, a.Scale)
 		}
+		if in.Coordinates == lower.AlignCorners {
+			a.Scale = 0 // the corners decide
+		}
 		if in.Method == lower.NearestMethod && (a.Scale == 0 || c.exactScale(size, a)) {
 			x = c.nearest(x, a, in.Coordinates == lower.TFHalfPixelForNN)
 		} else {

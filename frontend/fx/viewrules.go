@@ -71,11 +71,23 @@ var singleViews = map[string]viewRule{
 	"view_as.default reshape_as.default": func(c *call, t *tensor) *tensor {
 		return c.reshaped(t, c.b.Shape(c.handle("other").read(c.b)), false)
 	},
-	"flatten.using_ints":   flattenRule,
-	"unflatten.int":        unflattenRule,
-	"squeeze.default":      func(c *call, t *tensor) *tensor { return c.squeezed(t, c.axes("dim", c.rank(t))) },
-	"squeeze.dim":          func(c *call, t *tensor) *tensor { return c.squeezed(t, c.axes("dim", c.rank(t))) },
-	"squeeze.dims":         func(c *call, t *tensor) *tensor { return c.squeezed(t, c.axes("dim", c.rank(t))) },
+	"flatten.using_ints": flattenRule,
+	"unflatten.int":      unflattenRule,
+	"squeeze.default":    func(c *call, t *tensor) *tensor { return c.squeezed(t, c.axes("dim", c.rank(t))) },
+	"squeeze.dim":        func(c *call, t *tensor) *tensor { return c.squeezed(t, c.axes("dim", c.rank(t))) },
+	"squeeze.dims": func(c *call, t *tensor) *tensor {
+		if len(c.ints("dim")) == 0 {
+			return c.squeezed(t, nil)
+		}
+		return c.squeezed(t, c.axes("dim", c.rank(t)))
+	},
+	"ravel.default": func(c *call, t *tensor) *tensor {
+		return c.reshaped(t, []ir.Dim{ir.Product(c.b.Shape(t.read(c.b)))}, false)
+	},
+	"real.default":         func(c *call, t *tensor) *tensor { return newView(c.b, t, aliasView{}) },
+	"atleast_1d.default":   func(c *call, t *tensor) *tensor { return c.atLeastRank(t, 1) },
+	"atleast_2d.default":   func(c *call, t *tensor) *tensor { return c.atLeastRank(t, 2) },
+	"atleast_3d.default":   func(c *call, t *tensor) *tensor { return c.atLeastRank(t, 3) },
 	"unsqueeze.default":    unsqueezeRule,
 	"expand.default":       func(c *call, t *tensor) *tensor { dims, _ := c.dims("size"); return c.expanded(t, dims) },
 	"broadcast_to.default": func(c *call, t *tensor) *tensor { dims, _ := c.dims("size"); return c.expanded(t, dims) },
@@ -89,7 +101,7 @@ var singleViews = map[string]viewRule{
 		slices.Reverse(p)
 		return c.permuted(t, p)
 	},
-	"mT.default adjoint.default mH.default": func(c *call, t *tensor) *tensor {
+	"mT.default adjoint.default mH.default matrix_H.default": func(c *call, t *tensor) *tensor {
 		p := identity(c.rank(t))
 		if n := len(p); n >= 2 {
 			p[n-2], p[n-1] = p[n-1], p[n-2]
@@ -142,14 +154,8 @@ var listViews = map[string]func(c *call, t *tensor) []*tensor{
 	},
 	"split.sizes":              splitSizes,
 	"split_with_sizes.default": splitSizes,
-	"chunk.default": func(c *call, t *tensor) []*tensor {
-		axis := c.axis("dim", 0, c.rank(t))
-		n, chunks := c.constDim(t, axis), c.int("chunks", 1)
-		if chunks < 1 {
-			c.bad("%d chunks", chunks)
-		}
-		return c.pieces(t, axis, max((n+chunks-1)/chunks, 1))
-	},
+	"chunk.default":            chunkRule,
+	"unsafe_chunk.default":     chunkRule,
 	"unsafe_split.Tensor": func(c *call, t *tensor) []*tensor {
 		return c.pieces(t, c.axis("dim", 0, c.rank(t)), c.int("split_size", 1))
 	},
@@ -161,20 +167,43 @@ var listViews = map[string]func(c *call, t *tensor) []*tensor{
 		}
 		return parts
 	},
-	"tensor_split.sections": func(c *call, t *tensor) []*tensor {
-		axis := c.axis("dim", 0, c.rank(t))
-		n, sections := c.constDim(t, axis), c.int("sections", 1)
-		c.checkPieces(sections)
-		var sizes []ir.Dim
-		for i := range sections {
-			size := n / sections
-			if i < n%sections {
-				size++
-			}
-			sizes = append(sizes, ir.Const(size))
-		}
-		return c.cut(t, axis, sizes)
+	"tensor_split.indices": func(c *call, t *tensor) []*tensor {
+		return c.cutAt(t, c.axis("dim", 0, c.rank(t)), c.ints("indices"))
 	},
+	"hsplit.int":            func(c *call, t *tensor) []*tensor { return c.sections(t, min(1, max(c.rank(t)-1, 0))) },
+	"vsplit.int":            func(c *call, t *tensor) []*tensor { return c.sections(t, 0) },
+	"dsplit.int":            func(c *call, t *tensor) []*tensor { return c.sections(t, 2) },
+	"hsplit.array":          func(c *call, t *tensor) []*tensor { return c.cutAt(t, min(1, max(c.rank(t)-1, 0)), c.ints("indices")) },
+	"vsplit.array":          func(c *call, t *tensor) []*tensor { return c.cutAt(t, 0, c.ints("indices")) },
+	"dsplit.array":          func(c *call, t *tensor) []*tensor { return c.cutAt(t, 2, c.ints("indices")) },
+	"tensor_split.sections": func(c *call, t *tensor) []*tensor { return c.sections(t, c.axis("dim", 0, c.rank(t))) },
+}
+
+func chunkRule(c *call, t *tensor) []*tensor {
+	axis := c.axis("dim", 0, c.rank(t))
+	n, chunks := c.constDim(t, axis), c.int("chunks", 1)
+	if chunks < 1 {
+		c.bad("%d chunks", chunks)
+	}
+	return c.pieces(t, axis, max((n+chunks-1)/chunks, 1))
+}
+
+// atLeastRank adds dims of 1: in front, and for rank 3 one at the end.
+func (c *call) atLeastRank(t *tensor, rank int) *tensor {
+	shape := slices.Clone(c.b.Shape(t.read(c.b)))
+	one := ir.Const(1)
+	switch {
+	case rank == 3 && len(shape) == 2:
+		shape = append(shape, one)
+	default:
+		if rank == 3 && len(shape) == 1 {
+			shape = append(shape, one)
+		}
+		for len(shape) < rank {
+			shape = slices.Insert(shape, 0, one)
+		}
+	}
+	return newView(c.b, t, reshapeView{shape})
 }
 
 func identity(rank int) []int {
@@ -498,6 +527,37 @@ func (c *call) symbolicPieces(t *tensor, axis int, size int64) []*tensor {
 	return c.cut(t, axis, sizes)
 }
 
+// sections cuts a dim into a number of parts, the first ones larger by one.
+func (c *call) sections(t *tensor, axis int) []*tensor {
+	n, sections := c.constDim(t, axis), c.int("sections", 1)
+	c.checkPieces(sections)
+	var sizes []ir.Dim
+	for i := range sections {
+		size := n / sections
+		if i < n%sections {
+			size++
+		}
+		sizes = append(sizes, ir.Const(size))
+	}
+	return c.cut(t, axis, sizes)
+}
+
+// cutAt cuts a dim at places, which count from the end when negative.
+func (c *call) cutAt(t *tensor, axis int, places []int64) []*tensor {
+	n := c.constDim(t, axis)
+	var parts []*tensor
+	start := int64(0)
+	for _, end := range append(slices.Clone(places), n) {
+		if end < 0 {
+			end += n
+		}
+		end = min(max(end, 0), n)
+		parts = append(parts, newView(c.b, t, sliceView{axis, ir.Const(min(start, end)), ir.Const(end), 1}))
+		start = end
+	}
+	return parts
+}
+
 func splitSizes(c *call, t *tensor) []*tensor {
 	return c.cut(t, c.axis("dim", 0, c.rank(t)), c.sizes("split_sizes"))
 }
@@ -518,8 +578,8 @@ func (c *call) cut(t *tensor, axis int, sizes []ir.Dim) []*tensor {
 
 // converted shares memory when the type stays, unless a copy is asked for.
 func (c *call) converted(t *tensor, to ir.DType) *tensor {
-	v := t.read(c.b)
-	if c.b.DType(v) == to && !c.bool("copy", false) && !strings.Contains(c.node.target, "_to_copy") {
+	v, copied := t.read(c.b), c.bool("copy", false)
+	if c.b.DType(v) == to && !copied && !strings.Contains(c.node.target, "_to_copy") {
 		return newView(c.b, t, aliasView{})
 	}
 	return newTensor(c.b.Convert(v, to))
@@ -632,10 +692,11 @@ func (unfoldView) scatter(*ir.Builder, ir.Value, ir.Value) ir.Value { return ir.
 func unfoldRule(c *call, t *tensor) *tensor {
 	shape := c.b.Shape(t.read(c.b))
 	axis := c.axis("dimension", 0, len(shape))
-	if len(shape) == 0 {
-		c.bad("a scalar cannot be unfolded")
-	}
 	v := unfoldView{axis: axis, size: c.int("size", 1), step: c.int("step", 1)}
+	if len(shape) == 0 && v.size == 1 {
+		return newView(c.b, t, reshapeView{ir.Consts[int64](1)})
+	}
+	c.require(len(shape) > 0, "of a scalar")
 	if v.size < 1 || v.step < 1 || !c.atLeast(shape[axis], ir.Const(v.size)) {
 		c.bad("windows of %d at steps of %d", v.size, v.step)
 	}
