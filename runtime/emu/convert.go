@@ -306,7 +306,11 @@ var hotConvert32 = map[string]lane32{
 			d[i] = truncateS32(math.Float32frombits(a[i]))
 		}
 	},
-	"rni.f32.f32": integral32(math.RoundToEven),
+	"rni.f32.f32": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = canonical32(float32(math.RoundToEven(float64(math.Float32frombits(a[i])))))
+		}
+	},
 	"rzi.f32.f32": integral32(math.Trunc),
 	"rmi.f32.f32": integral32(math.Floor),
 	"rpi.f32.f32": integral32(math.Ceil),

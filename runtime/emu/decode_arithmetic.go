@@ -189,8 +189,8 @@ func (d *decoder) floatOperation(in *instruction, t ptx.Type) error {
 			}
 			in.op, in.f32 = opLane32, bits32(f)
 		}
-		if d.in.Has("ftz") && t == ptx.F16 || d.in.Has("sat") {
-			in.f32 = nil
+		if d.in.Has("ftz") || d.in.Has("sat") {
+			return d.unsupported(".ftz and .sat on .%s", t)
 		}
 	}
 	if in.f32 == nil && in.f64 == nil {
@@ -371,9 +371,9 @@ func (d *decoder) comparison(in *instruction, t ptx.Type) error {
 	case t == ptx.F64:
 		in.op, in.compare64 = opCompare64, compareFloat64(operator)
 	case t.Bits() == 64:
-		in.op, in.compare64 = opCompare64, compareInteger64[uint64](operator)
+		in.op, in.compare64 = opCompare64, pick(twins.longUnsigned, operator, compareInteger64[uint64](operator))
 		if t.Signed() {
-			in.compare64 = compareInteger64[int64](operator)
+			in.compare64 = pick(twins.longSigned, operator, compareInteger64[int64](operator))
 		}
 	case t == ptx.S16:
 		in.compare32 = compareInteger32[int16](operator)

@@ -134,6 +134,9 @@ func (d *decoder) load(in *instruction) error {
 		in.op = opLoadParameter
 		return d.parameterAddress(a, &d.in.Operands[1])
 	}
+	if a.space != ptx.Shared && (d.in.Has("volatile") || d.in.Has("acquire") || d.in.Has("relaxed")) {
+		d.k.sequential = true // it may wait for what another block writes
+	}
 	return d.addressOperand(a, &d.in.Operands[1])
 }
 

@@ -259,18 +259,36 @@ var hotFloat32 = map[string]lane32{
 			d[i] = canonical32(math.Float32frombits(a[i] &^ (1 << 31)))
 		}
 	},
-	"min.NaN": liftFloat32(func(a, b, _ float32) float32 {
-		if a != a || b != b {
-			return float32(math.NaN())
+	"min.NaN": func(d, a, b, _ *lanes32) {
+		for i := range d {
+			x, y := math.Float32frombits(a[i]), math.Float32frombits(b[i])
+			switch {
+			case x < y:
+				d[i] = a[i]
+			case y < x:
+				d[i] = b[i]
+			case x == y:
+				d[i] = a[i] | b[i] // equal, or zeros of which one may be negative
+			default:
+				d[i] = nan32
+			}
 		}
-		return min32(a, b, 0)
-	}),
-	"max.NaN": liftFloat32(func(a, b, _ float32) float32 {
-		if a != a || b != b {
-			return float32(math.NaN())
+	},
+	"max.NaN": func(d, a, b, _ *lanes32) {
+		for i := range d {
+			x, y := math.Float32frombits(a[i]), math.Float32frombits(b[i])
+			switch {
+			case x > y:
+				d[i] = a[i]
+			case y > x:
+				d[i] = b[i]
+			case x == y:
+				d[i] = a[i] & b[i]
+			default:
+				d[i] = nan32
+			}
 		}
-		return max32(a, b, 0)
-	}),
+	},
 	"copysign": bits32(func(a, b, _ uint32) uint32 { return a&(1<<31) | b&^(1<<31) }),
 }
 

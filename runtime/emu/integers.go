@@ -49,6 +49,16 @@ var hot32 = map[string]lane32{
 			d[i] = a[i] << b[i]
 		}
 	},
+	"neg": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = -a[i]
+		}
+	},
+	"not": func(d, a, _, _ *lanes32) {
+		for i := range d {
+			d[i] = ^a[i]
+		}
+	},
 }
 
 // hotU32 and hotS32 are the hot operations that depend on the sign.

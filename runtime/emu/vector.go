@@ -8,6 +8,7 @@ type vectorTwins struct {
 	wide                                 map[string]laneWide
 	shift                                map[string]laneShift
 	compareSigned, compareUnsigned       map[string]compare32
+	longSigned, longUnsigned             map[string]compare64
 	compareFloat                         map[string]compare32
 }
 

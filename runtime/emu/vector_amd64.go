@@ -1,10 +1,6 @@
 package emu
 
-import (
-	"maps"
-
-	"golang.org/x/sys/cpu"
-)
+import "golang.org/x/sys/cpu"
 
 // hasVectors tells whether the processor has what the assembly needs.
 var hasVectors = cpu.X86.HasFMA && cpu.X86.HasAVX2
@@ -109,6 +105,15 @@ func vectorGreaterS32(a, b *lanes32) uint32
 func vectorGreaterU32(a, b *lanes32) uint32
 
 //go:noescape
+func vectorEqual64(a, b *lanes64) uint32
+
+//go:noescape
+func vectorGreaterS64(a, b *lanes64) uint32
+
+//go:noescape
+func vectorGreaterU64(a, b *lanes64) uint32
+
+//go:noescape
 func vectorEqF32(a, b *lanes32) uint32
 
 //go:noescape
@@ -136,15 +141,8 @@ func vectors() vectorTwins {
 	}
 	swap := func(f compare32) compare32 { return func(a, b *lanes32) uint32 { return f(b, a) } }
 	not := func(f compare32) compare32 { return func(a, b *lanes32) uint32 { return ^f(a, b) } }
-	signed := map[string]compare32{
-		"eq": vectorEqual32, "ne": not(vectorEqual32), "gt": vectorGreaterS32, "le": not(vectorGreaterS32),
-		"lt": swap(vectorGreaterS32), "ge": not(swap(vectorGreaterS32)),
-	}
-	unsigned := map[string]compare32{
-		"eq": vectorEqual32, "ne": not(vectorEqual32), "gt": vectorGreaterU32, "le": not(vectorGreaterU32),
-		"lt": swap(vectorGreaterU32), "ge": not(swap(vectorGreaterU32)),
-	}
-	maps.Copy(unsigned, map[string]compare32{"hi": unsigned["gt"], "ls": unsigned["le"], "lo": unsigned["lt"], "hs": unsigned["ge"]})
+	swap64 := func(f compare64) compare64 { return func(a, b *lanes64) uint32 { return f(b, a) } }
+	not64 := func(f compare64) compare64 { return func(a, b *lanes64) uint32 { return ^f(a, b) } }
 	return vectorTwins{
 		float32: map[string]lane32{"fma": vectorFMA, "add": vectorAddF32, "sub": vectorSubF32, "mul": vectorMulF32, "div": vectorDivF32},
 		any32: map[string]lane32{
@@ -158,12 +156,23 @@ func vectors() vectorTwins {
 		},
 		wide:            map[string]laneWide{"s64.s32": vectorExtendS32, "u64.u32": vectorExtendU32, "mul.s32": vectorWideS32, "mul.u32": vectorWideU32},
 		shift:           map[string]laneShift{"shl": vectorShl64, "shr": vectorShr64},
-		compareSigned:   signed,
-		compareUnsigned: unsigned,
+		compareSigned:   orders[compare32](vectorEqual32, vectorGreaterS32, swap, not),
+		compareUnsigned: orders[compare32](vectorEqual32, vectorGreaterU32, swap, not),
+		longSigned:      orders[compare64](vectorEqual64, vectorGreaterS64, swap64, not64),
+		longUnsigned:    orders[compare64](vectorEqual64, vectorGreaterU64, swap64, not64),
 		compareFloat: map[string]compare32{
 			"eq": vectorEqF32, "lt": vectorLtF32, "le": vectorLeF32, "gt": swap(vectorLtF32), "ge": swap(vectorLeF32),
 			"neu": not(vectorEqF32), "geu": not(vectorLtF32), "gtu": not(vectorLeF32), "ltu": vectorLtuF32, "leu": vectorLeuF32,
 			"equ": vectorEquF32, "ne": not(vectorEquF32), "nan": vectorNanF32, "num": not(vectorNanF32),
 		},
+	}
+}
+
+// orders derives all comparisons of integers from two.
+func orders[F any](equal, greater F, swap, not func(F) F) map[string]F {
+	less := swap(greater)
+	return map[string]F{
+		"eq": equal, "ne": not(equal), "gt": greater, "le": not(greater), "lt": less, "ge": not(less),
+		"hi": greater, "ls": not(greater), "lo": less, "hs": not(less),
 	}
 }
