@@ -204,6 +204,9 @@ type Instruction struct {
 	Text      string // the source, spaces made single, without the semicolon
 }
 
+// String is the instruction's text.
+func (i *Instruction) String() string { return i.Text }
+
 // Has reports whether the instruction carries a modifier.
 func (i *Instruction) Has(modifier string) bool {
 	for _, m := range i.Modifiers {

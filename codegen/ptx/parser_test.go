@@ -185,3 +185,51 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// headerText has the directives that stand outside of bodies.
+const headerText = `.version 8.3
+.target sm_90a, debug
+.address_size 64
+.file 1 "x.cu"
+.extern .func (.param .b32 result) helper (.param .b64 p);
+.visible .const .align 8 .u64 pointers[2] = {generic(table)+8, table};
+.weak .global .align 4 .f32 table[2][2] = {{0f3F800000, 1.5}, {2.0, -0f40000000}};
+.entry k(
+	.param .u64 .ptr .global .align 16 a,
+	.param .align 64 .b8 map[128],
+	.param .f32 c
+)
+.reqntid 128, 2
+.minnctapersm 2
+.maxnreg 128
+{
+	.loc 1 2 3
+	.pragma "nounroll";
+	.reg .b128 %q<2>;
+	wgmma.fence.sync.aligned;
+	BODY
+	ret;
+}
+`
+
+func TestHeader(t *testing.T) {
+	text := strings.Replace(headerText, "BODY", ".reg .b32 %r<5>; .reg .b64 %rd<2>;\n\tcp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];", 1)
+	m, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := m.Function("k")
+	if k.ReqThreads != [3]int{128, 2, 1} || !k.Parameters[0].Pointer || k.Parameters[0].Align != 16 || k.Parameters[1].Size() != 128 || k.Parameters[1].Align != 64 {
+		t.Errorf("%+v", k)
+	}
+	if v := m.Variables[0]; v.Init[0] != (Initializer{Bits: 8, Symbol: "table", Generic: true}) || v.Init[1].Symbol != "table" {
+		t.Errorf("%+v", v)
+	}
+	if v := m.Variables[1]; v.Size() != 16 || v.Init[1].Bits != 0x3fc00000 || v.Init[3].Bits != 0xc0000000 {
+		t.Errorf("%+v", v)
+	}
+	in := k.Body[1]
+	if !in.Has("mbarrier::complete_tx::bytes") || len(in.Operands[1].Elements) != 2 || in.Operands[1].Elements[1].Kind != OperandVector {
+		t.Errorf("%v", in)
+	}
+}
