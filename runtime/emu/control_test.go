@@ -278,3 +278,21 @@ J:	st.global.u32 [%rd5], %r3;`))
 		}
 	}
 }
+
+// TestTwoExits: lanes that leave through a block of their own do not disturb a shuffle of the
+// others, whichever side of the branch they are on.
+func TestTwoExits(t *testing.T) {
+	for _, body := range []string{
+		"@%p1 bra BODY; ret; BODY: shfl.sync.idx.b32 %r3, %r2, 3, 31, -1; st.global.u32 [%rd5], %r3; ret;",
+		"@!%p1 bra EXIT; shfl.sync.idx.b32 %r3, %r2, 3, 31, -1; st.global.u32 [%rd5], %r3; ret; EXIT: ret;",
+	} {
+		h := newHarness(t, Options{}, kernelText(body))
+		out := h.buffer(256, nil)
+		h.mustLaunch("k", 1, 32, pointer(out, 256, runtime.ReadWrite), pointer(out, 256, runtime.Write|runtime.Discard), int32Arg(0))
+		for i, got := range words(h.download(out, 20)) {
+			if got != 3 {
+				t.Errorf("%s: thread %d: %d", body, i, got)
+			}
+		}
+	}
+}

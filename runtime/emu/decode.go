@@ -153,6 +153,7 @@ func (d *decoder) body() error {
 		switch in.op {
 		case opBranch, opBranchIf, opBranchTable:
 			in.reconverge = meetingPoint[d.flow.postDominator[d.flow.blockOf[index[in.source]]]]
+			in.exitFirst = d.exitsAtOnce(index[in.source] + 1)
 			targets := branchTargets(in.source)
 			in.target = position[targets[0]]
 			if in.op == opBranchTable {
@@ -163,6 +164,20 @@ func (d *decoder) body() error {
 		}
 	}
 	return nil
+}
+
+// exitsAtOnce reports whether the block at a position leaves the kernel and does nothing with
+// other threads before that.
+func (d *decoder) exitsAtOnce(position int) bool {
+	for ; position < len(d.f.Body); position++ {
+		switch in := d.f.Body[position]; in.Opcode {
+		case "ret", "exit":
+			return in.Guard == nil
+		case "bra", "brx", "bar", "barrier", "shfl", "vote", "match", "redux":
+			return false
+		}
+	}
+	return true
 }
 
 // instruction decodes one instruction and appends it.

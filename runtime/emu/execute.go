@@ -140,13 +140,17 @@ func (wp *warp) write64(slot int32, mask uint32, value *lanes64) {
 	}
 }
 
-// diverge splits the running lanes: the taken ones go on, the others wait on the stack, and
-// both meet where the branch says.
+// diverge splits the running lanes: some go on, the others wait on the stack, and both meet
+// where the branch says.
 func (wp *warp) diverge(in *instruction, taken uint32) {
-	rest := wp.mask &^ taken
+	first := divergence{in.target, in.reconverge, taken}
+	second := divergence{wp.pc, in.reconverge, wp.mask &^ taken}
+	if in.exitFirst {
+		first, second = second, first
+	}
 	wp.suspend(in.reconverge)
-	wp.stack = append(wp.stack, divergence{wp.pc, in.reconverge, rest})
-	wp.divergence = divergence{in.target, in.reconverge, taken}
+	wp.stack = append(wp.stack, second)
+	wp.divergence = first
 }
 
 // suspend puts the running lanes on the stack, to go on together at the meeting point. It does

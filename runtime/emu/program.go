@@ -60,6 +60,7 @@ type instruction struct {
 	compare64  compare64
 	target     int32 // branches: index into program
 	reconverge int32 // where the ways of a divergent branch meet, -1 for never
+	exitFirst  bool  // branches: lanes that fall through leave at once, so they go first
 	imm        uint64
 	access     *memoryAccess
 	extra      *extra
