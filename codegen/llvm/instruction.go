@@ -103,7 +103,7 @@ func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
 	case kernel.Load:
 		return e.load(x, args[0])
 	case kernel.Lane:
-		return e.fromMemory(x.Args[0].Buffer.DType, b.NewExtractElement(args[0], constant.NewInt(types.I32, x.Imm)))
+		return e.fromMemory(x.Args[0].Buffer.DType, e.lane(x.Args[0].Buffer.DType, args[0], x.Imm))
 	case kernel.Shuffle:
 		return e.shuffle(x, args[0])
 	case kernel.RoundHalf:
@@ -161,12 +161,28 @@ func (e *emitter) load(x *kernel.Expr, index value.Value) value.Value {
 	if lanes > 1 {
 		t = types.NewVector(uint64(lanes), element)
 	}
+	if lanes > 1 && x.Buffer.DType.Size() == 1 {
+		// Vectors of bytes go through memory when compared; an integer of the same width does not.
+		t = types.NewInt(uint64(8 * lanes))
+		wide := types.NewPointer(t)
+		wide.AddrSpace = p.Type().(*types.PointerType).AddrSpace
+		p = b.NewBitCast(p, wide)
+	}
 	load := b.NewLoad(t, p)
 	load.Align = ir.Align(lanes * x.Buffer.DType.Size())
 	if lanes > 1 {
 		return load
 	}
 	return e.fromMemory(x.Buffer.DType, load)
+}
+
+// lane takes one element out of a load of several.
+func (e *emitter) lane(t weft.DType, v value.Value, i int64) value.Value {
+	b := e.top().block
+	if t.Size() == 1 {
+		return b.NewTrunc(b.NewLShr(v, constant.NewInt(v.Type().(*types.IntType), 8*i)), types.I8)
+	}
+	return b.NewExtractElement(v, constant.NewInt(types.I32, i))
 }
 
 // fromMemory turns an element as stored into a value as held.
