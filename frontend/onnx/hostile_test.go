@@ -222,7 +222,7 @@ func TestDeclaredContradiction(t *testing.T) {
 
 // TestSizes checks that a size that is given for a dim decides branches on it.
 func TestSizes(t *testing.T) {
-	squeeze := msg(nodeOf("Squeeze", "s", []string{"x"}), output("s"))
+	squeeze := msg(nodeOf("Squeeze", "s", []string{"x", "one"}), output("s"))
 	keep := msg(nodeOf("Identity", "k", []string{"x"}), output("k"))
 	branch := nodeOf("If", "y", []string{"c"}, msg(text(1, "then_branch"), text(6, squeeze), num(20, 5)), msg(text(1, "else_branch"), text(6, keep), num(20, 5)))
 	one := make([]byte, 8)

@@ -6,6 +6,7 @@ import (
 
 	"weft/frontend/lower"
 	"weft/ir"
+	"weft/ir/diag"
 )
 
 func constant(n *node) {
@@ -180,6 +181,9 @@ func squeeze(n *node) {
 		for i, d := range shape {
 			if d.Is(1) {
 				axes = append(axes, i)
+			} else if _, isConst := d.IsConst(); !isConst {
+				n.warnings = append(n.warnings, diag.Warnf(diag.ONNXDimTakenLarge, n.place, "dim %s is taken to be larger than 1, so that it stays", d).
+					Suggest("give the operator axes, or the dim a size when importing"))
 			}
 		}
 	} else {

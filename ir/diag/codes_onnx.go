@@ -18,6 +18,7 @@ const (
 	ONNXElementType    Code = "W1222"
 	ONNXContradiction  Code = "W1230"
 	ONNXDimsTakenEqual Code = "W1231"
+	ONNXDimTakenLarge  Code = "W1232"
 )
 
 var onnxCodes = []Info{
@@ -37,4 +38,5 @@ var onnxCodes = []Info{
 	{ONNXElementType, Unsupported, "ONNX element type not supported", "The model uses an element type that weft has no form of (float6, opaque and sparse types)."},
 	{ONNXContradiction, OK, "declared shape is wrong", "The file declares a shape or element type of a value that its operators contradict. What follows from the operators is used. Exporters do this at times; the results are not affected."},
 	{ONNXDimsTakenEqual, OK, "dims taken to be equal", "The file gives two dims different names (or none), but an operator combines tensors where they must be equal unless one is 1. They are taken to be equal. Name dims alike in the exporter to say so; a dim that is always 1 should be exported as 1."},
+	{ONNXDimTakenLarge, OK, "open dim taken to be larger than 1", "An operator drops the dims of size 1 without saying which (Squeeze without axes), and a dim is open. It is taken to be larger than 1 and stays. Export the operator with axes, or give the dim a size."},
 }
