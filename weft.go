@@ -13,6 +13,7 @@ import (
 	"weft/codegen"
 	"weft/codegen/llvm"
 	"weft/codegen/ptx"
+	"weft/codegen/ptxas"
 	"weft/frontend"
 	"weft/frontend/lower"
 	"weft/frontend/weights"
@@ -46,6 +47,7 @@ type Config struct {
 	Targets  []string `json:"targets"`
 	Dims     []string `json:"dims,omitempty"` // as --dim
 	Weights  string   `json:"weights"`        // embed, reference, none, random:SEED
+	Code     string   `json:"code,omitempty"` // ptx (also when empty), cubin, both
 	Disabled []string `json:"disabled_passes,omitempty"`
 }
 
@@ -55,9 +57,11 @@ type Compiled struct {
 	Scheduled *ir.Program
 	Lowered   *codegen.Lowered
 	PTX       map[string][]byte // by target
+	Cubin     map[string][]byte // by target; nil unless Code asks for it
 	Report    *passes.Report
 	Warnings  diag.List
 	LLC       string // version line
+	PTXAS     string // version, where it ran
 
 	config  Config
 	weights weights.Source
@@ -143,7 +147,7 @@ func (c *Compiled) run(ctx context.Context, o Options, targets []target.Target, 
 		return err
 	}
 	step("llc")
-	return c.assemble(ctx, o.Jobs, targets)
+	return c.assemble(ctx, o, targets, step)
 }
 
 // verifyPlans proves the plans before anything is written.
@@ -159,13 +163,13 @@ func (c *Compiled) verifyPlans() error {
 	return nil
 }
 
-// assemble makes the PTX of every target.
-func (c *Compiled) assemble(ctx context.Context, jobs int, targets []target.Target) error {
+// assemble makes the PTX of every target, and cubins where they are asked for.
+func (c *Compiled) assemble(ctx context.Context, o Options, targets []target.Target, step func(string)) error {
 	compiler, err := llvm.FindCompiler(ctx)
 	if err != nil {
 		return err
 	}
-	compiler.Jobs = jobs
+	compiler.Jobs = o.Jobs
 	c.LLC = compiler.Version
 	for _, t := range targets {
 		entries, err := compiler.Compile(ctx, c.Lowered.Kernels, t.Name)
@@ -181,6 +185,25 @@ func (c *Compiled) assemble(ctx context.Context, jobs int, targets []target.Targ
 			return err
 		}
 		c.PTX[t.Name] = []byte(text)
+	}
+	if o.Code == "" || o.Code == "ptx" {
+		return nil
+	}
+	step("ptxas")
+	return c.makeCubins(ctx, targets)
+}
+
+// makeCubins assembles the PTX of every target.
+func (c *Compiled) makeCubins(ctx context.Context, targets []target.Target) error {
+	assembler, err := ptxas.Find(ctx)
+	if err != nil {
+		return err
+	}
+	c.PTXAS, c.Cubin = assembler.Version, map[string][]byte{}
+	for _, t := range targets {
+		if c.Cubin[t.Name], err = assembler.Assemble(ctx, c.PTX[t.Name], t.Name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -204,7 +227,11 @@ func (c *Compiled) Write(path string) error {
 		return err
 	}
 	for _, name := range c.config.Targets {
-		contents.Kernels = append(contents.Kernels, artifact.Kernels{Target: name, PTX: c.PTX[name]})
+		kernels := artifact.Kernels{Target: name, PTX: c.PTX[name], Cubin: c.Cubin[name]}
+		if c.config.Code == "cubin" {
+			kernels.PTX = nil
+		}
+		contents.Kernels = append(contents.Kernels, kernels)
 		for _, p := range c.Lowered.Plans {
 			forTarget := *p
 			forTarget.Target = name
@@ -230,7 +257,7 @@ func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
 		if err != nil {
 			return m, nil, err
 		}
-		m.Targets = append(m.Targets, artifact.Target{Name: t.Name, PTX: t.PTX, MinDriver: t.MinDriver, LLC: c.LLC})
+		m.Targets = append(m.Targets, artifact.Target{Name: t.Name, PTX: t.PTX, MinDriver: t.MinDriver, LLC: c.LLC, PTXAS: c.PTXAS})
 	}
 	for _, e := range c.Scheduled.Entries {
 		m.Entries = append(m.Entries, describe(e))

@@ -103,15 +103,22 @@ func (s *Session) open(a *artifact.Artifact) error {
 	return s.prepare(initial)
 }
 
-// loadKernels loads the target's kernels and gives their parameter counts.
-func (s *Session) loadKernels(a *artifact.Artifact) (map[string]int, error) {
-	image, err := a.Kernels(s.target)
-	if err != nil {
-		return nil, err
+// loadKernels loads the target's kernels and gives their parameter counts; nil where the
+// artifact has machine code alone.
+func (s *Session) loadKernels(a *artifact.Artifact) (parameters map[string]int, err error) {
+	image, noText := a.Kernels(s.target)
+	code, noCode := a.Cubin(s.target)
+	if noText == nil {
+		parameters = parameterCounts(image)
 	}
-	parameters := parameterCounts(image)
-	if code, err := a.Cubin(s.target); err == nil && s.runsCubin() {
+	switch {
+	case noCode == nil && s.runsCubin():
 		image = code
+	case noCode == nil && noText != nil:
+		return nil, diag.Errorf(diag.RunKernels, "", "the artifact has machine code alone for %s, which %s does not run", s.target, s.device.Properties().Name).
+			Suggest("compile with --code ptx or --code both")
+	case noText != nil:
+		return nil, noText
 	}
 	if s.module, err = s.device.Load(image); err != nil {
 		return nil, diag.Errorf(diag.RunKernels, "", "%s does not load the kernels for %s: %v", s.device.Properties().Name, s.target, err).Because(err)
@@ -149,10 +156,14 @@ func (s *Session) loadEntry(a *artifact.Artifact, name string, parameters map[st
 	}
 	p, err := plan.Decode(data)
 	if err == nil {
-		err = plan.Verify(p, func(kernel string) (int, bool) {
+		kernels := func(kernel string) (int, bool) {
 			n, ok := parameters[kernel]
 			return n, ok
-		})
+		}
+		if parameters == nil {
+			kernels = nil // the device finds out which kernels there are
+		}
+		err = plan.Verify(p, kernels)
 	}
 	if err != nil {
 		for _, d := range diag.All(err) {

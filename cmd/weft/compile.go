@@ -128,3 +128,11 @@ func (a *app) compile(ctx context.Context, arg string, f *compileFlags) error {
 	defer progress.done()
 	return a.compileWith(ctx, f, progress)
 }
+
+// recordedCode is --code as the artifact records it: empty for PTX alone.
+func (f *compileFlags) recordedCode() string {
+	if f.code == "ptx" {
+		return ""
+	}
+	return f.code
+}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"weft/codegen/llvm"
+	"weft/codegen/ptxas"
 	weftruntime "weft/runtime"
 	"weft/runtime/artifact"
 	"weft/runtime/cuda"
@@ -95,57 +92,15 @@ func problemOf(err error) string {
 	return message
 }
 
-var ptxasRelease = regexp.MustCompile(`release ([0-9.]+), V([0-9.]+)`)
-
 func examinePTXAS(ctx context.Context) finding {
 	f := finding{Purpose: "assembles kernels for --code cubin and both"}
-	path := findPTXAS()
-	if path == "" {
-		f.Problem = "not in WEFT_PTXAS, on PATH, in CUDA's folder or in a Python environment"
-		f.Install = "pip install nvidia-cuda-nvcc-cu12"
+	assembler, err := ptxas.Find(ctx)
+	if err != nil {
+		f.Problem, f.Install = problemOf(err), "pip install "+ptxas.Wheel
 		return f
 	}
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
-	m := ptxasRelease.FindStringSubmatch(string(out))
-	if err != nil || m == nil {
-		f.Path, f.Problem, f.Install = path, "does not say its version", "pip install nvidia-cuda-nvcc-cu12"
-		return f
-	}
-	f.Found, f.Path, f.Version = true, path, "CUDA "+m[2]
+	f.Found, f.Path, f.Version = true, assembler.Path, assembler.Version
 	return f
-}
-
-// findPTXAS looks where WEFT_PTXAS says, on PATH, in CUDA's folders, and in the wheel of
-// NVIDIA's in a virtual environment or the user's Python. Empty where there is none.
-func findPTXAS() string {
-	if named := os.Getenv("WEFT_PTXAS"); named != "" {
-		path, err := exec.LookPath(named)
-		if err != nil {
-			return ""
-		}
-		return path
-	}
-	if path, err := exec.LookPath("ptxas"); err == nil {
-		return path
-	}
-	var patterns []string
-	for _, folder := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda"} {
-		if folder != "" {
-			patterns = append(patterns, filepath.Join(folder, "bin", "ptxas"))
-		}
-	}
-	home, _ := os.UserHomeDir()
-	for _, prefix := range []string{os.Getenv("VIRTUAL_ENV"), filepath.Join(home, ".local")} {
-		if prefix != "" {
-			patterns = append(patterns, filepath.Join(prefix, "lib", "python3*", "site-packages", "nvidia", "*", "bin", "ptxas"))
-		}
-	}
-	for _, p := range patterns {
-		if found, err := filepath.Glob(p); err == nil && len(found) > 0 {
-			return found[0]
-		}
-	}
-	return ""
 }
 
 func (f *findings) examineDriver() {

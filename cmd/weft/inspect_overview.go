@@ -40,6 +40,7 @@ type targetInfo struct {
 	PTX       string `json:"ptx"`
 	MinDriver string `json:"min_driver"`
 	LLC       string `json:"llc"`
+	PTXAS     string `json:"ptxas,omitempty"`
 }
 
 type operationUse struct {
@@ -99,7 +100,7 @@ func (a *app) inspectOverview(m *model, f *inspectFlags) error {
 		a.printf("sha256 %s, written by weft %s\n", o.Digest, o.Weft)
 	}
 	for _, t := range o.Targets {
-		a.printf("target %s: PTX %s, driver %s or newer, %s\n", t.Name, t.PTX, t.MinDriver, t.LLC)
+		a.printf("target %s: PTX %s, driver %s or newer, %s\n", t.Name, t.PTX, t.MinDriver, strings.TrimSuffix(t.LLC+", "+t.PTXAS, ", "))
 	}
 	for i := range m.program.Symbols {
 		a.printf("dim %s\n", strings.TrimSpace(m.program.Symbols[i].Name+" "+rangeText(o.Dims[i])))

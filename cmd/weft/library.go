@@ -232,7 +232,7 @@ func (s *deviceSession) Close() error {
 // compileWith compiles and writes what the flags ask for.
 func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
 	options := weft.Options{
-		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled},
+		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode()},
 		File:     weft.File{Entry: f.file.entry, Path: f.file.path},
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,

@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"weft/codegen/llvm"
+	"weft/codegen/ptxas"
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/eval"
@@ -57,16 +58,22 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODELS", models(t))
-			for _, name := range []string{"WEFT_LLC", "WEFT_PTXAS"} {
-				if value, ok := os.LookupEnv(name); ok {
-					e.Setenv(name, value)
-				}
+			if value, ok := os.LookupEnv("WEFT_LLC"); ok {
+				e.Setenv("WEFT_LLC", value)
+			}
+			// A script's folder is outside of the source tree, where ptxas may be found.
+			if assembler, err := ptxas.Find(context.Background()); err == nil {
+				e.Setenv("WEFT_PTXAS", assembler.Path)
 			}
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name == "llc" {
+			switch name {
+			case "llc":
 				return haveLLC(), nil
+			case "ptxas":
+				_, err := ptxas.Find(context.Background())
+				return err == nil || os.Getenv("WEFT_REQUIRE_TOOLS") != "", nil
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},

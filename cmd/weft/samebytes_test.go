@@ -145,4 +145,3 @@ func moveSources(t *testing.T, from, to, folder string) int {
 	}
 	return count
 }
-

@@ -82,11 +82,14 @@ func verifyTarget(art *artifact.Artifact, target string) (plans, kernels int, er
 		if err != nil {
 			return 0, 0, err
 		}
-		err = plan.Verify(p, func(name string) (int, bool) {
+		kernels := func(name string) (int, bool) {
 			n, ok := parameters[name]
-			return n, ok || len(parameters) == 0
-		})
-		if err != nil {
+			return n, ok
+		}
+		if parameters == nil {
+			kernels = nil
+		}
+		if err := plan.Verify(p, kernels); err != nil {
 			return 0, 0, err
 		}
 		plans++
@@ -94,8 +97,8 @@ func verifyTarget(art *artifact.Artifact, target string) (plans, kernels int, er
 	return plans, len(parameters), nil
 }
 
-// kernelParameters counts the parameters of each kernel for a target; it is empty where the
-// artifact has cubins alone.
+// kernelParameters counts the parameters of each kernel for a target; nil where the artifact
+// has cubins alone.
 func kernelParameters(art *artifact.Artifact, target string) (map[string]int, error) {
 	text, err := art.Kernels(target)
 	if err != nil {

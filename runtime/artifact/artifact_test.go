@@ -60,7 +60,7 @@ func sample(t testing.TB) Contents {
 				{"packed", "f32[4]", "prepared", From{Prepared: &Prepared{Entry: "init"}}},
 			},
 			Dims:    []Dim{{Name: "batch", Min: ptr(1), Max: ptr(64)}},
-			Targets: []Target{{"sm_80", "7.0", "450.36", "LLVM version 19.1.7"}, {"sm_90a", "8.6", "560.28", "LLVM version 19.1.7"}},
+			Targets: []Target{{"sm_80", "7.0", "450.36", "LLVM version 19.1.7", ""}, {"sm_90a", "8.6", "560.28", "LLVM version 19.1.7", "ptxas 12.9.86"}},
 			Config:  json.RawMessage(`{"b": {"z": 1, "a": 12345678901234567890}, "a": "<&>"}`),
 		},
 		Program: []byte("program text\n"),

@@ -117,10 +117,11 @@ type Axis struct {
 
 // Target is a GPU that the artifact has kernels for.
 type Target struct {
-	Name      string `json:"name"`       // sm_90a
-	PTX       string `json:"ptx"`        // PTX version of the kernels
-	MinDriver string `json:"min_driver"` // oldest driver that reads it
-	LLC       string `json:"llc"`        // version line of the code generator
+	Name      string `json:"name"`            // sm_90a
+	PTX       string `json:"ptx"`             // PTX version of the kernels
+	MinDriver string `json:"min_driver"`      // oldest driver that reads it
+	LLC       string `json:"llc"`             // version line of the code generator
+	PTXAS     string `json:"ptxas,omitempty"` // version of the assembler, where there is a cubin
 }
 
 // Member is the digest of a part of the file. A member of at most one chunk has its plain

@@ -61,7 +61,7 @@ type Plan struct {
 // Kernels is the code for one target.
 type Kernels struct {
 	Target string
-	PTX    []byte
+	PTX    []byte // nil when the artifact has machine code alone
 	Cubin  []byte // nil when it is left to the driver
 }
 
@@ -121,7 +121,9 @@ func (c *Contents) members() ([]namedBytes, error) {
 		if !namePattern.MatchString(k.Target) {
 			return nil, fmt.Errorf("write artifact: no target can have the name %.200q", k.Target)
 		}
-		list = append(list, namedBytes{kernelsName(k.Target, "ptx"), k.PTX})
+		if k.PTX != nil {
+			list = append(list, namedBytes{kernelsName(k.Target, "ptx"), k.PTX})
+		}
 		if k.Cubin != nil {
 			list = append(list, namedBytes{kernelsName(k.Target, "cubin"), k.Cubin})
 		}
