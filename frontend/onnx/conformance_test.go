@@ -209,19 +209,30 @@ func compareTensors(got, want *ir.Tensor, rtol, atol float64) error {
 	return nil
 }
 
-// TestConformance runs the cases of a folder, as onnx.backend.test writes them, and reports
-// how many agree. WEFT_ONNX_NODE names the folder; WEFT_ONNX_CASE selects cases by substring.
-func TestConformance(t *testing.T) {
-	root := os.Getenv("WEFT_ONNX_NODE")
-	if root == "" {
-		t.Skip("WEFT_ONNX_NODE does not name a folder with node cases")
+// caseFolders lists the cases in the folders that WEFT_ONNX_NODE names.
+func caseFolders(t *testing.T) []string {
+	var all []string
+	for _, root := range filepath.SplitList(os.Getenv("WEFT_ONNX_NODE")) {
+		dirs, err := filepath.Glob(filepath.Join(root, "test_*"))
+		if err != nil || len(dirs) == 0 {
+			t.Fatalf("no cases in %s: %v", root, err)
+		}
+		all = append(all, dirs...)
 	}
-	dirs, err := filepath.Glob(filepath.Join(root, "test_*"))
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no cases in %s: %v", root, err)
+	if len(all) == 0 {
+		t.Fatal("WEFT_ONNX_NODE does not name folders with node cases")
+	}
+	return all
+}
+
+// TestConformance runs the cases of folders, as onnx.backend.test writes them, and reports
+// how many agree. WEFT_ONNX_NODE lists the folders; WEFT_ONNX_CASE selects cases by substring.
+func TestConformance(t *testing.T) {
+	if os.Getenv("WEFT_ONNX_NODE") == "" {
+		t.Skip("WEFT_ONNX_NODE does not name folders with node cases")
 	}
 	outcomes := map[outcome]int{}
-	for _, dir := range dirs {
+	for _, dir := range caseFolders(t) {
 		if only := os.Getenv("WEFT_ONNX_CASE"); !strings.Contains(filepath.Base(dir), only) {
 			continue
 		}

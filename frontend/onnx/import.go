@@ -153,19 +153,19 @@ func checkVersions(m *modelProto) error {
 		return diag.Errorf(diag.ONNXVersion, "", "IR version %d; weft reads %d to %d", m.irVersion, minIRVersion, maxIRVer).
 			Suggest("export the model again, or convert it with onnx.version_converter")
 	}
-	seen := map[string]bool{}
+	seen := map[string]int64{}
 	for _, o := range m.opsets {
 		domain := canonicalDomain(o.domain)
-		if seen[domain] {
-			return diag.Errorf(diag.ONNXGraph, "", "the model imports two opsets of domain %q", o.domain).Suggest("export the model again")
+		if version, twice := seen[domain]; twice && version != o.version {
+			return diag.Errorf(diag.ONNXGraph, "", "the model imports opsets %d and %d of domain %q", version, o.version, o.domain).Suggest("export the model again")
 		}
-		seen[domain] = true
+		seen[domain] = o.version
 		if domain == "" && (o.version < minOpset || o.version > maxOpset) {
 			return diag.Errorf(diag.ONNXVersion, "", "opset %d; weft reads %d to %d", o.version, minOpset, maxOpset).
 				Suggest("export the model for another opset, or convert it with onnx.version_converter")
 		}
 	}
-	if !seen[""] && len(m.functions) == 0 && slices.ContainsFunc(m.graph.nodes, func(n *nodeProto) bool { return canonicalDomain(n.domain) == "" }) {
+	if _, given := seen[""]; !given && len(m.functions) == 0 && slices.ContainsFunc(m.graph.nodes, func(n *nodeProto) bool { return canonicalDomain(n.domain) == "" }) {
 		return diag.Errorf(diag.ONNXVersion, "", "the model does not say which opset it uses").Suggest("export the model again")
 	}
 	return nil

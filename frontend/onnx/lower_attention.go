@@ -247,16 +247,20 @@ func (c *attentionCall) repeatHeads(x ir.Value) ir.Value {
 }
 
 func rotaryEmbedding(n *node) {
-	x := n.in(0)
+	cos, sin := n.in(1), n.in(2)
+	if n.has(3) {
+		cos, sin = n.b.Take(cos, n.in(3), 0), n.b.Take(sin, n.in(3), 0)
+	}
+	n.set(n.rotate(n.in(0), cos, sin))
+}
+
+// rotate turns pairs of elements of the last dim by the angles of each token: cos and sin are
+// [B, S, half or more].
+func (n *node) rotate(x, cos, sin ir.Value) ir.Value {
 	b := n.b
 	rank3 := b.Rank(x) == 3
 	x = n.heads(x, n.int("num_heads", 0))
 	s := b.Shape(x) // [B, H, S, D]
-	cos, sin := n.in(1), n.in(2)
-	if n.has(3) {
-		position := n.in(3)
-		cos, sin = b.Take(cos, position, 0), b.Take(sin, position, 0)
-	}
 	dim := s[3]
 	if d := n.int("rotary_embedding_dim", 0); d > 0 {
 		dim = ir.Const(d)
@@ -293,7 +297,7 @@ func rotaryEmbedding(n *node) {
 	if rank3 {
 		y = n.joinHeads(y)
 	}
-	n.set(y)
+	return y
 }
 
 func attentions() map[string][]version {

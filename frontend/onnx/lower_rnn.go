@@ -21,6 +21,11 @@ type recurrent struct {
 	clip        float64
 	peephole    ir.Value
 	dtype       ir.DType
+	directions  int
+	batchFirst  bool     // layout 1
+	w, rec      ir.Value // [D, gates*H, I], [D, gates*H, H]
+	// hiddenInput prepares the hidden state for the product with rec; nil for nothing.
+	hiddenInput func(b *ir.Builder, h ir.Value) ir.Value
 }
 
 // activationFunc is an activation of a recurrent operator.
@@ -33,53 +38,64 @@ type step func(r *recurrent, b *ir.Builder, d int, xt ir.Value, states []ir.Valu
 // recurrence lowers a recurrent operator with a number of gates and states.
 func recurrence(gates, states, peephole int, functions []string, next step) func(*node) {
 	return func(n *node) {
-		r := &recurrent{n: n, gates: int64(gates), clip: n.float("clip", 0), peephole: ir.NoValue, dtype: n.b.DType(n.in(0))}
-		b := n.b
-		wide := func(v ir.Value) ir.Value {
-			if r.dtype.Bits() <= 16 {
-				return b.Convert(v, ir.F32)
-			}
-			return v
+		w, rec := n.in(1), n.in(2)
+		if n.b.DType(w).Bits() <= 16 {
+			w, rec = n.b.Convert(w, ir.F32), n.b.Convert(rec, ir.F32)
 		}
-		directions := map[string]int{"forward": 1, "reverse": 1, "bidirectional": 2}[n.choice("direction", "forward", "forward", "reverse", "bidirectional")]
-		r.x = wide(n.in(0))
-		batchFirst := n.flag("layout", false)
-		if batchFirst {
-			r.x = b.Transpose(r.x, []int{1, 0, 2})
-		}
-		w, rec := wide(n.in(1)), wide(n.in(2))
-		if b.Rank(r.x) != 3 || b.Rank(w) != 3 || b.Rank(rec) != 3 || !b.Shape(w)[0].Is(int64(directions)) || !b.Shape(rec)[0].Is(int64(directions)) {
-			n.wrong("inputs %s, %s and %s for %d directions", b.Type(r.x), b.Type(w), b.Type(rec), directions)
-		}
-		r.hidden = b.Shape(rec)[2]
-		r.lengths = n.opt(4)
-		zero := b.Full(ir.TensorOf(b.DType(r.x), ir.Const(int64(directions)), b.Shape(r.x)[1], r.hidden), 0)
-		for i := range states {
-			state := zero
-			if n.has(5 + i) {
-				state = wide(n.in(5 + i))
-				if batchFirst && b.Rank(state) == 3 {
-					state = b.Transpose(state, []int{1, 0, 2})
-				}
-				state = n.sameDims(state, b.Shape(zero))
-			}
-			r.initial = append(r.initial, state)
-		}
-		if peephole > 0 && n.has(peephole) {
-			r.peephole = wide(n.in(peephole))
-		}
-		r.readActivations(functions, directions)
-		r.finish(directions, states, batchFirst, w, rec, next)
+		n.newRecurrent(w, rec, gates, states, peephole, functions).finish(states, next)
 	}
 }
 
-// finish runs the directions and joins their results.
-func (r *recurrent) finish(directions, states int, batchFirst bool, w, rec ir.Value, next step) {
+// newRecurrent reads the inputs and attributes; w and rec are the weights, in float32 or
+// wider. peephole is the input of the peephole weights, 0 for none.
+func (n *node) newRecurrent(w, rec ir.Value, gates, states, peephole int, functions []string) *recurrent {
+	b := n.b
+	r := &recurrent{n: n, gates: int64(gates), clip: n.float("clip", 0), peephole: ir.NoValue, dtype: b.DType(n.in(0)), w: w, rec: rec}
+	wide := func(v ir.Value) ir.Value {
+		if r.dtype.Bits() <= 16 {
+			return b.Convert(v, ir.F32)
+		}
+		return v
+	}
+	r.directions = map[string]int{"forward": 1, "reverse": 1, "bidirectional": 2}[n.choice("direction", "forward", "forward", "reverse", "bidirectional")]
+	r.x = wide(n.in(0))
+	n.rankIs(r.x, 3)
+	r.batchFirst = n.flag("layout", false)
+	if r.batchFirst {
+		r.x = b.Transpose(r.x, []int{1, 0, 2})
+	}
+	count := ir.Const(int64(r.directions))
+	if b.Rank(w) != 3 || b.Rank(rec) != 3 || !b.Shape(w)[0].Equal(count) || !b.Shape(rec)[0].Equal(count) {
+		n.wrong("inputs %s, %s and %s for %d directions", b.Type(r.x), b.Type(w), b.Type(rec), r.directions)
+	}
+	r.hidden = b.Shape(rec)[2]
+	r.lengths = n.opt(4)
+	zero := b.Full(ir.TensorOf(b.DType(r.x), count, b.Shape(r.x)[1], r.hidden), 0)
+	for i := range states {
+		state := zero
+		if n.has(5 + i) {
+			state = wide(n.in(5 + i))
+			if r.batchFirst && b.Rank(state) == 3 {
+				state = b.Transpose(state, []int{1, 0, 2})
+			}
+			state = n.sameDims(state, b.Shape(zero))
+		}
+		r.initial = append(r.initial, state)
+	}
+	if peephole > 0 && n.has(peephole) {
+		r.peephole = wide(n.in(peephole))
+	}
+	r.readActivations(functions, r.directions)
+	return r
+}
+
+// finish runs the directions, joins their results and sets the outputs.
+func (r *recurrent) finish(states int, next step) {
 	n, b := r.n, r.n.b
 	columns := make([][]ir.Value, 1+states)
-	for d := range directions {
+	for d := range r.directions {
 		reverse := d == 1 || n.str("direction", "forward") == "reverse"
-		y, last := r.direction(d, reverse, r.pick(w, d), r.pick(rec, d), next)
+		y, last := r.direction(d, reverse, r.pick(r.w, d), r.pick(r.rec, d), next)
 		columns[0] = append(columns[0], y)
 		for i, v := range last {
 			columns[1+i] = append(columns[1+i], v)
@@ -93,9 +109,9 @@ func (r *recurrent) finish(directions, states int, batchFirst bool, w, rec ir.Va
 		}
 		outs[i] = b.Convert(lower.Stack(b, axis, column...), r.dtype)
 		switch {
-		case batchFirst && i == 0:
+		case r.batchFirst && i == 0:
 			outs[i] = b.Transpose(outs[i], []int{2, 0, 1, 3})
-		case batchFirst:
+		case r.batchFirst:
 			outs[i] = b.Transpose(outs[i], []int{1, 0, 2})
 		}
 	}
@@ -156,6 +172,9 @@ func (r *recurrent) direction(d int, reverse bool, w, rec ir.Value, next step) (
 
 // recur is h R^T + bias.
 func (r *recurrent) recur(b *ir.Builder, h, rec, bias ir.Value) ir.Value {
+	if r.hiddenInput != nil {
+		h = r.hiddenInput(b, h)
+	}
 	y := b.DotGeneral(h, rec, &ir.DotAttrs{LhsContract: []int{1}, RhsContract: []int{1}})
 	if bias != ir.NoValue {
 		y = b.Binary(ir.OpAdd, y, b.Broadcast(bias, b.Shape(y), []int{1}))
