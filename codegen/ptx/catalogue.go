@@ -7,7 +7,7 @@ import "slices"
 type Intrinsic struct {
 	Name        string // the instruction, as PTX spells it
 	Text        string // LLVM's assembly template: $0 is the result, or the first of several
-	Constraints string // LLVM's constraint string: r i32, l i64, f float, d double, h i16
+	Constraints string // LLVM's constraint string: r i32, l i64, f float, d double, h i16, n constant i32
 	Convergent  bool   // depends on which threads run it together: must not move under other control
 	SideEffects bool   // must stay even if its result is unused
 	Target      int    // oldest compute capability, 80 for sm_80
@@ -42,6 +42,15 @@ const (
 	nearestDoc    = "Rounded once to nearest even; subnormals kept."
 	nearestPlain  = "IEEE result, NaN is 0x7fffffff"
 	nearestDouble = "IEEE result"
+	copyDoc       = "This thread starts a copy of its bytes at global $1 to shared $0, both aligned to the size; they are there after a wait_group, for other threads after a barrier too."
+	copyFillDoc   = copyDoc + " Only the first $2 bytes are read, the rest is zero."
+	copyMeaning   = "copy at the wait, reads before it fail"
+	matrixDoc     = "Loads 8x8 matrices of 16-bit elements from shared memory: lane i gives the address of row i%8 of matrix i/8, 16 bytes and aligned to them, and receives elements 2*(i%4) and 2*(i%4)+1 of row i/4"
+	productDoc    = "D = A*B + C of a warp. $0..$3: D, 16x8; A 16 rows; B 8 columns; the last four: C. Lane i holds rows i/4 and i/4+8, columns 2*(i%4) and next of D and C."
+	productExact  = "tensor-core model: exact products, aligned and truncated"
+
+	accumulators = "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f"
+	mmaOperands  = " {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"
 )
 
 // catalogue is sorted by name.
@@ -54,6 +63,28 @@ var catalogue = []Intrinsic{
 		"$1 threads, a multiple of 32, meet at barrier $0.", "barrier of $1 threads"},
 	{"barrier.sync", "barrier.sync $0;", "r,~{memory}", true, true, 80, 70,
 		"Like bar.sync; the emulator asks for whole warps here too.", "barrier of all threads"},
+	{"cp.async.ca.shared.global.16", "cp.async.ca.shared.global [$0], [$1], 16;", "r,l,~{memory}", false, true, 80, 70,
+		copyDoc, copyMeaning},
+	{"cp.async.ca.shared.global.16.zfill", "cp.async.ca.shared.global [$0], [$1], 16, $2;", "r,l,r,~{memory}", false, true, 80, 70,
+		copyFillDoc, copyMeaning},
+	{"cp.async.ca.shared.global.4", "cp.async.ca.shared.global [$0], [$1], 4;", "r,l,~{memory}", false, true, 80, 70,
+		copyDoc, copyMeaning},
+	{"cp.async.ca.shared.global.4.zfill", "cp.async.ca.shared.global [$0], [$1], 4, $2;", "r,l,r,~{memory}", false, true, 80, 70,
+		copyFillDoc, copyMeaning},
+	{"cp.async.ca.shared.global.8", "cp.async.ca.shared.global [$0], [$1], 8;", "r,l,~{memory}", false, true, 80, 70,
+		copyDoc, copyMeaning},
+	{"cp.async.ca.shared.global.8.zfill", "cp.async.ca.shared.global [$0], [$1], 8, $2;", "r,l,r,~{memory}", false, true, 80, 70,
+		copyFillDoc, copyMeaning},
+	{"cp.async.cg.shared.global.16", "cp.async.cg.shared.global [$0], [$1], 16;", "r,l,~{memory}", false, true, 80, 70,
+		copyDoc, copyMeaning},
+	{"cp.async.cg.shared.global.16.zfill", "cp.async.cg.shared.global [$0], [$1], 16, $2;", "r,l,r,~{memory}", false, true, 80, 70,
+		copyFillDoc, copyMeaning},
+	{"cp.async.commit_group", "cp.async.commit_group;", "~{memory}", false, true, 80, 70,
+		"Closes the group of the copies that this thread started since the last one.", "per thread; a group may be empty"},
+	{"cp.async.wait_all", "cp.async.wait_all;", "~{memory}", false, true, 80, 70,
+		"Waits for all copies that this thread started.", "their bytes become readable to this thread"},
+	{"cp.async.wait_group", "cp.async.wait_group $0;", "n,~{memory}", false, true, 80, 70,
+		"Waits until at most the $0 youngest of this thread's groups are unfinished.", "bytes of the others become readable to this thread"},
 	{"cvt.f32.bf16", "cvt.f32.bf16 $0, $1;", "=f,h", false, false, 90, 78, "Widens bfloat16.", "exact"},
 	{"cvt.f32.f16", "cvt.f32.f16 $0, $1;", "=f,h", false, false, 80, 70, "Widens float16.", "exact"},
 	{"cvt.rn.bf16.f32", "cvt.rn.bf16.f32 $0, $1;", "=h,f", false, false, 80, 70, "Rounds to bfloat16.", "to nearest even, NaN is 0x7fff"},
@@ -84,7 +115,33 @@ var catalogue = []Intrinsic{
 		"16 bytes of memory that no thread of the launch writes; aligned to 16.", "checked load"},
 	{"ld.global.nc.v4.u32", "ld.global.nc.v4.u32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l", false, false, 80, 70,
 		"16 bytes of memory that no thread of the launch writes; aligned to 16.", "checked load"},
+	{"ldmatrix.sync.aligned.m8n8.x1.shared.b16", "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {$0}, [$1];", "=r,r,~{memory}", true, true, 80, 70,
+		matrixDoc + ".", "checked load"},
+	{"ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16", "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {$0}, [$1];", "=r,r,~{memory}", true, true, 80, 70,
+		matrixDoc + " of the transposed matrix.", "checked load"},
+	{"ldmatrix.sync.aligned.m8n8.x2.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {$0, $1}, [$2];", "=r,=r,r,~{memory}", true, true, 80, 70,
+		matrixDoc + ".", "checked load"},
+	{"ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16", "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {$0, $1}, [$2];", "=r,=r,r,~{memory}", true, true, 80, 70,
+		matrixDoc + " of the transposed matrix.", "checked load"},
+	{"ldmatrix.sync.aligned.m8n8.x4.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,r,~{memory}", true, true, 80, 70,
+		matrixDoc + ".", "checked load"},
+	{"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,r,~{memory}", true, true, 80, 70,
+		matrixDoc + " of the transposed matrix.", "checked load"},
+	{"lop3.b32", "lop3.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,n", false, false, 80, 70,
+		"Any logic function of three words; bit 4a+2b+c of $4 is its value for bits a of $1, b of $2, c of $3.", "exact"},
+	{"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" + mmaOperands, accumulators, true, false, 80, 70,
+		productDoc, productExact},
+	{"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" + mmaOperands, accumulators, true, false, 80, 70,
+		productDoc, productExact},
+	{"mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32" + mmaOperands, "=r,=r,=r,=r,r,r,r,r,r,r,r,r,r,r", true, false, 80, 70,
+		productDoc, "exact, wrapping"},
+	{"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" + mmaOperands, accumulators, true, false, 80, 70,
+		productDoc, productExact},
+	{"movmatrix.sync.aligned.m8n8.trans.b16", "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r", true, false, 80, 78,
+		"Transposes an 8x8 matrix of 16-bit elements that a warp holds as ldmatrix loads it.", "exchange of lanes"},
 	{"prefetch.global.L2", "prefetch.global.L2 [$0];", "l", false, true, 80, 70, "Brings a line into the L2 cache.", "nothing"},
+	{"prmt.b32", "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", false, false, 80, 70,
+		"Picks four of the eight bytes of $2:$1; a nibble of $3 chooses each, its top bit copies the sign.", "exact"},
 	{"rcp.rn.f32", "rcp.rn.f32 $0, $1;", "=f,f", false, false, 80, 70, nearestDoc, nearestPlain},
 	{"rcp.rn.f64", "rcp.rn.f64 $0, $1;", "=d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"redux.sync.add.s32", "redux.sync.add.s32 $0, $1, $2;", "=r,r,r", true, true, 80, 70,
@@ -101,6 +158,18 @@ var catalogue = []Intrinsic{
 	{"sqrt.rn.f64", "sqrt.rn.f64 $0, $1;", "=d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"st.global.v2.f32", "st.global.v2.f32 [$0], {$1, $2};", "l,f,f,~{memory}", false, true, 80, 70, "8 bytes, aligned to 8.", "checked store"},
 	{"st.global.v4.f32", "st.global.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}", false, true, 80, 70, "16 bytes, aligned to 16.", "checked store"},
+	{"stmatrix.sync.aligned.m8n8.x1.shared.b16", "stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {$1};", "r,r,~{memory}", true, true, 90, 78,
+		"The reverse of ldmatrix: stores 8x8 matrices of 16-bit elements to shared memory.", "checked store"},
+	{"stmatrix.sync.aligned.m8n8.x1.trans.shared.b16", "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [$0], {$1};", "r,r,~{memory}", true, true, 90, 78,
+		"The reverse of ldmatrix.trans: stores 8x8 matrices of 16-bit elements to shared memory.", "checked store"},
+	{"stmatrix.sync.aligned.m8n8.x2.shared.b16", "stmatrix.sync.aligned.m8n8.x2.shared.b16 [$0], {$1, $2};", "r,r,r,~{memory}", true, true, 90, 78,
+		"The reverse of ldmatrix: stores 8x8 matrices of 16-bit elements to shared memory.", "checked store"},
+	{"stmatrix.sync.aligned.m8n8.x2.trans.shared.b16", "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [$0], {$1, $2};", "r,r,r,~{memory}", true, true, 90, 78,
+		"The reverse of ldmatrix.trans: stores 8x8 matrices of 16-bit elements to shared memory.", "checked store"},
+	{"stmatrix.sync.aligned.m8n8.x4.shared.b16", "stmatrix.sync.aligned.m8n8.x4.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}", true, true, 90, 78,
+		"The reverse of ldmatrix: stores 8x8 matrices of 16-bit elements to shared memory.", "checked store"},
+	{"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [$0], {$1, $2, $3, $4};", "r,r,r,r,r,~{memory}", true, true, 90, 78,
+		"The reverse of ldmatrix.trans: stores 8x8 matrices of 16-bit elements to shared memory.", "checked store"},
 	{"tanh.approx.f32", "tanh.approx.f32 $0, $1;", "=f,f", false, false, 80, 70,
 		"Hyperbolic tangent, relative error 2^-11. Only where approximations are allowed.", "stand-in: correctly rounded from float64"},
 	{"vote.sync.all.pred", "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.all.pred p, p, $2; selp.b32 $0, 1, 0, p; }", "=r,r,r", true, true, 80, 70,
