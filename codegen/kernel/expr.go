@@ -75,6 +75,12 @@ const (
 	FToU      // likewise
 	Bitcast   // same width
 	RoundHalf // F32 rounded to F16 or BF16 (Imm: ir.DType), still held in F32
+
+	Asm     // an instruction of the catalogue; Instruction, Results
+	Part    // result Imm of an Asm of several
+	Address // of element Args[0] of Buffer
+	HalfBits  // I16: the bits of an F16 or BF16 (Imm: ir.DType) held in F32
+	BitsHalf  // the F32 that holds the F16 or BF16 (Imm: ir.DType) of an I16's bits
 )
 
 // Predicate is a comparison of Compare.
@@ -103,6 +109,10 @@ type Expr struct {
 	Imm    int64
 	Buffer *Buffer
 	ID     int
+
+	Instruction string     // of Asm
+	Results     []ir.DType // of Asm
+
 	Depth  int // depth of the loop or guard that it depends on; pure expressions are hoisted there
 
 	// Fixed expressions depend on memory or on other threads: they are computed where they are
@@ -175,7 +185,7 @@ func (b *Builder) node(op Op, t ir.DType, imm int64, args ...*Expr) *Expr {
 func (b *Builder) fresh(op Op, t ir.DType, imm int64, args ...*Expr) *Expr {
 	x := &Expr{Op: op, Type: t, Imm: imm, Args: args, ID: b.count}
 	b.count++
-	x.Fixed = op == Load || op == Shuffle
+	x.Fixed = op == Load || op == Shuffle || op == Asm
 	for _, a := range args {
 		x.Depth = max(x.Depth, a.Depth)
 		x.Fixed = x.Fixed || a.Fixed
@@ -223,8 +233,12 @@ func (x *Expr) FloatValue() float64 {
 	return math.Float64frombits(uint64(x.Imm))
 }
 
-// Size is a size as an index: a constant, or a parameter that the launch computes.
-func (b *Builder) Size(d ir.Dim) *Expr {
+// Size is a size as an index: a constant, or a parameter that the launch computes. What is
+// below zero by its bounds is a size of which nothing is read.
+func (b *Builder) Size(d ir.Dim) *Expr { return b.MaxIndex(b.parameter(d), b.Idx(0)) }
+
+// parameter is the value of a dim expression, which may be negative.
+func (b *Builder) parameter(d ir.Dim) *Expr {
 	if v, ok := d.IsConst(); ok {
 		return b.Idx(v)
 	}
@@ -233,7 +247,7 @@ func (b *Builder) Size(d ir.Dim) *Expr {
 		return x
 	}
 	r := d.Bounds(b.ranges)
-	x := b.node(Size, b.Index, int64(len(b.Kernel.Sizes))).ranged(max(r.Min, 0), r.Max)
+	x := b.node(Size, b.Index, int64(len(b.Kernel.Sizes))).ranged(r.Min, r.Max)
 	b.Kernel.Sizes = append(b.Kernel.Sizes, d)
 	b.sizes[key] = x
 	return x
@@ -416,12 +430,14 @@ func (b *Builder) DivMod(x, y *Expr) (q, r *Expr) {
 		if x.IsInt(0) {
 			return x, x
 		}
+		// Divisions are hoisted out of the guards that keep empty shapes away.
+		y = b.MaxIndex(y, b.Int(y.Type, 1))
 		q = b.node(UDiv, x.Type, 0, x, y).ranged(0, max(x.hi, 0))
 		r = b.node(URem, x.Type, 0, x, y).ranged(0, max(0, min(x.hi, y.hi-1)))
 		return q, r
 	}
 	d := y.Imm
-	if d == 1 {
+	if d <= 1 { // 0: an empty shape, of which nothing is read
 		return x, b.Int(x.Type, 0)
 	}
 	if x.lo >= 0 && x.hi < d {
@@ -595,17 +611,22 @@ func (b *Builder) Round(half ir.DType, x *Expr) *Expr {
 // index out of range stays out of range.
 func (b *Builder) ToIndex(x *Expr, unsigned bool) *Expr {
 	from, to := x.Type.Bits(), b.Index.Bits()
+	lo, hi := fullRange(b.Index)
 	switch {
+	case x.Op == Const && unsigned && x.Imm < 0 && from < 64:
+		return b.Idx(min(x.Imm+int64(1)<<from, hi))
+	case x.Op == Const && unsigned && x.Imm < 0:
+		return b.Idx(hi)
 	case x.Op == Const:
-		return b.Idx(min(max(x.Imm, math.MinInt32), math.MaxInt32))
-	case from == to:
-		return x
-	case from > to:
-		lo, hi := fullRange(b.Index)
+		return b.Idx(min(max(x.Imm, lo), hi))
+	case from >= to:
 		if unsigned {
 			x = b.node(UMin, x.Type, 0, x, b.Int(x.Type, hi)).ranged(0, hi)
 		} else {
 			x = b.Clamp(x, b.Int(x.Type, lo), b.Int(x.Type, hi))
+		}
+		if from == to {
+			return x
 		}
 		return b.node(Trunc, b.Index, 0, x).ranged(x.lo, x.hi)
 	case unsigned:

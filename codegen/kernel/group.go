@@ -76,10 +76,14 @@ func indexType(p *ir.Program, e *ir.Entry, region *ir.Block) ir.DType {
 		}
 	}
 	for _, op := range region.Ops {
-		if !slices.ContainsFunc(op.Results, func(v ir.Value) bool { return !small(v) }) {
-			continue
+		if slices.ContainsFunc(op.Results, func(v ir.Value) bool { return !small(v) }) {
+			return ir.I64
 		}
-		return ir.I64
+		if a, ok := op.Attrs.(*ir.DimAttrs); ok {
+			if r := a.Value.Bounds(p.Range); r.Min < math.MinInt32 || r.Max > math.MaxInt32 {
+				return ir.I64
+			}
+		}
 	}
 	return ir.I32
 }

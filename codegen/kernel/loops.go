@@ -177,7 +177,7 @@ func (ev *evaluator) reduceWindow(op *ir.Op, lanes []*Point) []*Expr {
 // window is the index of element k of window x: x*stride + k*dilation - low.
 func (b *Builder) window(x *Expr, stride int64, k *Expr, dilation int64, low ir.Dim) *Expr {
 	at := b.Add(b.Mul(x, b.Idx(stride)), b.Mul(k, b.Idx(dilation)))
-	return b.Sub(at, b.signedSize(low))
+	return b.Sub(at, b.parameter(low))
 }
 
 // cumulative combines serially up to each element.

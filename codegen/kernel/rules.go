@@ -38,6 +38,9 @@ var rules = sync.OnceValue(func() map[ir.Kind]rule {
 
 func (ev *evaluator) constant(op *ir.Op, lanes []*Point) []*Expr {
 	t := op.Attrs.(*ir.ConstantAttrs).Value
+	if t.Numel() == 0 { // never read
+		return repeat(ev.b.zero(held(t.DType)), len(lanes))
+	}
 	out := make([]*Expr, len(lanes))
 	for l, p := range lanes {
 		linear := ev.linearIndex(p)
@@ -66,7 +69,7 @@ func (b *Builder) literal(t *ir.Tensor, i int64) *Expr {
 func repeat(x *Expr, n int) []*Expr { return slices.Repeat([]*Expr{x}, n) }
 
 func (ev *evaluator) dim(op *ir.Op, lanes []*Point) []*Expr {
-	return repeat(ev.b.FromIndex(ev.b.Size(op.Attrs.(*ir.DimAttrs).Value), ir.I64), len(lanes))
+	return repeat(ev.b.FromIndex(ev.b.parameter(op.Attrs.(*ir.DimAttrs).Value), ir.I64), len(lanes))
 }
 
 func (ev *evaluator) iota(op *ir.Op, lanes []*Point) []*Expr {
@@ -182,7 +185,7 @@ func (ev *evaluator) pad(op *ir.Op, lanes []*Point) []*Expr {
 		in := make([]*Expr, len(dims))
 		valid[l] = b.True()
 		for d, x := range ev.coordinates(p) {
-			x = b.Sub(x, b.signedSize(a.Low[d]))
+			x = b.Sub(x, b.parameter(a.Low[d]))
 			if step := a.Interior[d] + 1; step > 1 {
 				at := b.MaxIndex(x, b.Idx(0))
 				q, r := b.DivMod(at, b.Idx(step))
@@ -201,25 +204,6 @@ func (ev *evaluator) pad(op *ir.Op, lanes []*Point) []*Expr {
 // inside is 0 <= x < d.
 func (b *Builder) inside(x *Expr, d ir.Dim) *Expr {
 	return b.And(b.NotLess(x, b.Idx(0)), b.Less(x, b.Size(d)))
-}
-
-// signedSize is a size that may be negative.
-func (b *Builder) signedSize(d ir.Dim) *Expr {
-	if v, ok := d.IsConst(); ok {
-		return b.Idx(v)
-	}
-	if d.Bounds(b.ranges).Min >= 0 {
-		return b.Size(d)
-	}
-	terms := b.Idx(0)
-	c := d.Walk(func(coef int64, factors []ir.Factor) {
-		p := b.Idx(coef)
-		for _, f := range factors {
-			p = b.Mul(p, b.Size(f.Dim()))
-		}
-		terms = b.Add(terms, p)
-	})
-	return b.Add(terms, b.Idx(c))
 }
 
 func (ev *evaluator) concatenate(op *ir.Op, lanes []*Point) []*Expr {

@@ -354,15 +354,25 @@ func (b *Builder) integerToInteger(x *Expr, from, h ir.DType) *Expr {
 	return x
 }
 
-// bitcast reinterprets bits; half types are held wider than they are.
+// bitcast reinterprets bits; half types are held wider than they are. A bool is 0 or 1.
 func (b *Builder) bitcast(x *Expr, from, to ir.DType) *Expr {
-	hf, ht := held(from), held(to)
-	if from.Bits() == 16 && (from.IsFloat() || to.IsFloat()) || from == ir.Bool || to == ir.Bool {
-		ir.Fail(diag.Errorf("W4004", "", "no kernel reinterprets %s as %s yet", from, to).
-			Suggest("run the program with --device reference"))
-	}
-	if hf == ht {
+	if from == to {
 		return x
 	}
-	return b.Arith(Bitcast, ht, x)
+	if from.Bits() == 16 && from.IsFloat() {
+		x = b.node(HalfBits, ir.I16, int64(from), x)
+	}
+	if to.Bits() == 16 && to.IsFloat() {
+		return b.node(BitsHalf, ir.F32, int64(to), x)
+	}
+	switch t := held(to); {
+	case x.Type == t:
+		return x
+	case from == ir.Bool:
+		return b.Arith(ZExt, t, x)
+	case to == ir.Bool:
+		return b.Cmp(NE, x, b.zero(x.Type))
+	default:
+		return b.Arith(Bitcast, t, x)
+	}
 }

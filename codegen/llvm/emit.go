@@ -67,8 +67,12 @@ func Emit(k *kernel.Kernel, name string) *ir.Module {
 	for _, p := range params {
 		e.params = append(e.params, p)
 	}
-	for _, b := range k.Shared {
-		e.declareShared(b)
+	if k.DynamicShared() > 0 {
+		e.declareDynamic(k)
+	} else {
+		for _, b := range k.Shared {
+			e.declareShared(b)
+		}
 	}
 	entry := e.fn.NewBlock("entry")
 	e.scopes = []*scope{{entry, map[*kernel.Expr]value.Value{}}}
@@ -118,6 +122,12 @@ func (e *emitter) statements(list []kernel.Stmt) {
 			for _, x := range s.Exprs {
 				e.value(x)
 			}
+		case *kernel.Do:
+			args := make([]value.Value, len(s.Args))
+			for i, x := range s.Args {
+				args[i] = e.value(x)
+			}
+			e.asm(s.Instruction, nil, args)
 		case *kernel.Barrier:
 			e.top().block.NewCall(e.intrinsic("llvm.nvvm.barrier0", types.Void))
 		}

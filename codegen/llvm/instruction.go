@@ -108,6 +108,24 @@ func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
 		return e.shuffle(x, args[0])
 	case kernel.RoundHalf:
 		return e.round(weft.DType(x.Imm), args[0])
+	case kernel.Asm:
+		return e.asm(x.Instruction, x.Results, args)
+	case kernel.Part:
+		return b.NewExtractValue(args[0], uint64(x.Imm))
+	case kernel.Address:
+		return e.address(x, args[0])
+	case kernel.HalfBits:
+		v := e.toMemory(weft.DType(x.Imm), args[0])
+		if weft.DType(x.Imm) == weft.F16 {
+			v = b.NewBitCast(v, types.I16)
+		}
+		return v
+	case kernel.BitsHalf:
+		v := args[0]
+		if weft.DType(x.Imm) == weft.F16 {
+			v = b.NewBitCast(v, types.Half)
+		}
+		return e.fromMemory(weft.DType(x.Imm), v)
 	}
 	panic(fmt.Sprintf("BUG: no LLVM for operation %d", x.Op))
 }

@@ -1,6 +1,7 @@
 package canonicalize
 
 import (
+	"math"
 	"slices"
 
 	"weft/ir"
@@ -179,7 +180,7 @@ func neutral(value float64, secondOnly bool) func(*canonicalizer, *ir.Op, *ir.Bu
 		if c.entry.Type(op.Operands[0]).DType.IsFloat() && op.Kind == ir.OpAdd {
 			return 0, false
 		}
-		if x, ok := c.splat(op.Operands[1]); ok && x == value {
+		if x, ok := c.splat(op.Operands[1]); ok && x == value && !math.Signbit(x) {
 			return op.Operands[0], true
 		}
 		if x, ok := c.splat(op.Operands[0]); ok && x == value && !secondOnly {

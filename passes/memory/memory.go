@@ -35,6 +35,9 @@ func plan(e *ir.Entry) {
 		for _, r := range op.Regions {
 			r.Uses(func(v *ir.Value) { last[*v] = i })
 		}
+		for _, r := range op.Regions {
+			r.Uses(func(v *ir.Value) { last[*v] = i })
+		}
 	}
 	for i, v := range e.Body.Results {
 		// A state that the entry also reads takes its new value after all reads, by a copy;

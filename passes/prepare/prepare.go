@@ -50,6 +50,7 @@ type mover struct {
 	written map[string]bool // states that an entry writes
 	init    *ir.Entry
 	params  map[string]ir.Value // states read by init
+	named   int                 // numbers of prepared states that are taken
 }
 
 // source tells how a value relates to weights.
@@ -161,7 +162,12 @@ func isView(defs map[ir.Value]*ir.Op, v ir.Value) bool {
 func (m *mover) prepare(e *ir.Entry, defs map[ir.Value]*ir.Op, v ir.Value) string {
 	copied := map[ir.Value]ir.Value{}
 	w := m.copyInto(e, defs, v, copied)
-	name := fmt.Sprintf("prepared.%d", len(m.init.Outputs))
+	name := fmt.Sprintf("prepared.%d", m.named)
+	for m.program.State(name) != nil { // the model's own
+		m.named++
+		name = fmt.Sprintf("prepared.%d", m.named)
+	}
+	m.named++
 	m.program.States = append(m.program.States, ir.State{Name: name, Type: e.Type(v), Kind: ir.Prepared})
 	m.init.AddOutput(name, name, w)
 	return name
