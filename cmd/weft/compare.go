@@ -38,13 +38,12 @@ func extremeOf(e compare.Extreme) *extreme {
 // compare compares the outputs that the file has expectations for and notes the results in the
 // reports, which are in the order of outputs. differs is the error of a mismatch.
 func (a *app) compare(reports []outputReport, outputs []output, s signature, expect *tensorFile, f *runFlags) (differs, err error) {
-	for _, name := range expect.unexpected(s, outputs) {
-		var names []string
+	if names := expect.unexpected(s, outputs); len(names) > 0 {
+		d := diag.Errorf(diag.RunInputUnknown, "", "the file expects %q, which is no output of entry %q", names[0], s.Name).In(expect.path)
 		for _, o := range outputs {
-			names = append(names, o.key)
+			d.Note("%s: output %q: %s", o.key, o.name, o.tensor.Type())
 		}
-		return nil, diag.Errorf(diag.RunInputUnknown, "", "the file expects %q, which is no output of entry %q", name, s.Name).In(expect.path).
-			Note("outputs: %s", listText(names))
+		return nil, d
 	}
 	compared := 0
 	var wrong []string

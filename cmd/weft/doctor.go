@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -109,8 +108,7 @@ func (f *findings) examineDriver() {
 	if err != nil {
 		f.Driver.Problem = err.Error()
 		f.Driver.Install = "apt-get install nvidia-driver (on Debian, from non-free)"
-		var unavailable *cuda.UnavailableError
-		if errors.As(err, &unavailable) && !f.Weft.CUDA {
+		if !cuda.Built {
 			f.Driver.Problem, f.Driver.Install = "this weft was built without CUDA", "make build-cuda"
 		}
 		return

@@ -27,13 +27,6 @@ import (
 // initEntry prepares weights; it runs once at load.
 const initEntry = "init"
 
-// builtWithCUDA tells whether this binary has the CUDA device.
-func builtWithCUDA() bool {
-	_, err := cuda.Count()
-	var unavailable *cuda.UnavailableError
-	return err == nil || errors.As(err, &unavailable) && unavailable.Err != nil
-}
-
 func importFile(path string) (*lower.Imported, error) { return weft.Import(path, nil) }
 
 // lowerFile compiles a file up to kernels and plans, which are alike for all targets.

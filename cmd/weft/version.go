@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weft"
+	"weft/runtime/cuda"
 )
 
 type versionInfo struct {
@@ -17,7 +18,7 @@ type versionInfo struct {
 }
 
 func version() versionInfo {
-	return versionInfo{weft.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, builtWithCUDA()}
+	return versionInfo{weft.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, cuda.Built}
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -4,6 +4,9 @@ package cuda
 
 import "weft/runtime"
 
+// Built tells whether this build has CUDA devices.
+const Built = false
+
 // Device is a CUDA device; there is none in this build.
 type Device struct {
 	runtime.Device

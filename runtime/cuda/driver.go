@@ -38,6 +38,9 @@ import (
 	"gorgonia.org/cu"
 )
 
+// Built tells whether this build has CUDA devices.
+const Built = true
+
 // driver loads and starts the CUDA driver, once for the process.
 var driver = sync.OnceValue(func() error {
 	soname := C.CString("libcuda.so.1")
