@@ -61,7 +61,7 @@ func addBinaryRules(t map[string]rule) {
 			return c.b.Select(c.b.Compare(ir.EQ, x, zero), y, step)
 		})
 	})
-	for _, n := range []string{"Tensor_Scalar", "Tensor_Tensor", "Scalar"} {
+	for _, n := range []string{"Tensor_Scalar", "Tensor_Tensor", "Scalar", "Tensor"} {
 		t["pow."+n] = value((*call).pow)
 	}
 	for _, n := range []string{"Tensor_Scalar", "Tensor_Tensor", "Scalar"} {

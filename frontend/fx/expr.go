@@ -213,7 +213,7 @@ func applyFunction(name string, args []ir.Dim) (ir.Dim, error) {
 }
 
 // maxExprText bounds the canonical text of an expression; sizes of real models stay far below.
-const maxExprText = 4096
+const maxExprText = 1024
 
 var errTooLarge = errors.New("the expression is too large")
 

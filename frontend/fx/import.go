@@ -2,6 +2,7 @@ package fx
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -113,7 +114,18 @@ func (s *scope) tensorType(name, place string) (t ir.Type, strides []ir.Dim, ok 
 		}
 		t.Shape = append(t.Shape, d)
 	}
+	checkSize(t.Shape, place)
 	return t, s.strides(m, place), true
+}
+
+// checkSize bounds the expressions of a shape, whose products grow fast in crafted files.
+func checkSize(shape []ir.Dim, place string) {
+	numel := ir.Const(1)
+	for _, d := range shape {
+		if numel = numel.Mul(d); len(d.String()) > maxExprText || len(numel.String()) > 8*maxExprText {
+			fail(diag.FXExpression, place, "%v", errTooLarge)
+		}
+	}
 }
 
 // maxSize bounds a constant dim, so that products of a few dims stay in range.
@@ -167,9 +179,7 @@ func (s *scope) node(n *node) {
 	if n.name != "" && n.name != c.place {
 		c.place = fmt.Sprintf("%s: %s", n.name, c.place)
 	}
-	err := ir.Try(func() {
-		s.lower(c)
-	})
+	err := c.lowered()
 	if err == nil {
 		return
 	}
@@ -186,6 +196,22 @@ func (s *scope) node(n *node) {
 		}
 	}
 	ir.Fail(found[0])
+}
+
+// lowered lowers the node. A rule that trips over arguments that no exporter writes is a bug
+// of weft, which is reported and does not end the process.
+func (c *call) lowered() (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case runtime.Error:
+			err = diag.Errorf(diag.Bug, c.place, "importing %s failed: %v", shortTarget(c.node.target), r).Because(r).
+				Suggest("please report it with the model")
+		default:
+			panic(r)
+		}
+	}()
+	return ir.Try(func() { c.lower(c) })
 }
 
 // placeholders binds the outputs of a node that could not be lowered.
@@ -288,14 +314,16 @@ func (c *call) outputNames() []string {
 // checked compares a result with its recorded type. Where sizes differ as expressions but not
 // as constants, the recorded ones are taken: the exporter has proven them equal.
 func (c *call) checked(name string, t *tensor) *tensor {
-	want, strides, ok := c.tensorType(name, c.place)
 	if t == nil {
 		return nil
 	}
+	want, strides, ok := c.tensorType(name, c.place)
 	if !ok {
+		checkSize(c.b.Shape(t.read(c.b)), c.place)
 		return t
 	}
 	got := c.b.Type(t.read(c.b))
+	checkSize(got.Shape, c.place)
 	if c.exporterGuesses && got.DType == want.DType {
 		return t
 	}

@@ -460,7 +460,7 @@ func (c *call) stacked(rank, axis int) ir.Value {
 // triangleIndices lists the places of a triangle of a matrix, row by row: [2, n].
 func (c *call) triangleIndices(upper bool) ir.Value {
 	rows, columns, offset := c.int("row", 0), c.int("col", 0), c.int("offset", 0)
-	if rows < 0 || columns < 0 || rows > maxSize || columns > maxSize || rows*columns > 1<<20 {
+	if rows < 0 || columns < 0 || columns > 0 && rows > 1<<20/columns {
 		c.bad("%d rows and %d columns", rows, columns)
 	}
 	var at [2][]int64

@@ -33,9 +33,7 @@ func samplingRules() map[string]rule {
 		"margin_ranking_loss.default": value(func(c *call) ir.Value {
 			margin, r := c.float("margin", 0), c.reduction()
 			d := lower.Binary(c.b, ir.OpSubtract, c.tensor("input1"), c.tensor("input2"))
-			if r == lower.ReduceMean {
-				d = c.b.Convert(d, floatType(c.b.DType(d)))
-			}
+			d = c.b.Convert(d, floatType(c.b.DType(d)))
 			loss := lower.Binary(c.b, ir.OpMultiply, c.b.Convert(c.b.Unary(ir.OpNegate, c.tensor("target")), c.b.DType(d)), d)
 			return lower.Reduced(c.b, lower.Relu(c.b, lower.AddScalar(c.b, loss, margin)), r)
 		}),

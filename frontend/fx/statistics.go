@@ -16,6 +16,7 @@ func statisticsRules() map[string]rule {
 		"isin.Tensor_Scalar":     isin,
 		"isin.Scalar_Tensor":     isin,
 		"ldexp.Tensor":           value((*call).loadExponent),
+		"ldexp.default":          value((*call).loadExponent),
 		"diag_embed.default":     value(func(c *call) ir.Value { return c.diagonalMatrix(c.tensor("self"), c.int("offset", 0)) }),
 		"diag.default":           value((*call).diag),
 		"cartesian_prod.default": value((*call).cartesianProduct),

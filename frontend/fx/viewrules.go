@@ -481,12 +481,10 @@ func (c *call) constDim(t *tensor, axis int) int64 {
 	return n
 }
 
-// maxPieces bounds how many tensors one is cut into.
-const maxPieces = 1 << 16
-
-func (c *call) checkPieces(n int64) {
-	if n < 1 || n > maxPieces {
-		c.bad("%d pieces", n)
+// checkPieces wants as many pieces as the node names, which bounds them by the file.
+func (c *call) checkPieces(n int) {
+	if names := len(c.outputNames()); n < names || n > max(names, 1) {
+		c.bad("%d pieces, the node names %d", n, names)
 	}
 }
 
@@ -503,7 +501,7 @@ func (c *call) pieces(t *tensor, axis int, size int64) []*tensor {
 	if !known {
 		return c.symbolicPieces(t, axis, size)
 	}
-	c.checkPieces(max(n/size, 1))
+	c.checkPieces(int(max((n+size-1)/size, 1)))
 	var sizes []ir.Dim
 	for at := int64(0); at < n || at == 0; at += size {
 		sizes = append(sizes, ir.Const(min(size, n-at)))
@@ -530,7 +528,7 @@ func (c *call) symbolicPieces(t *tensor, axis int, size int64) []*tensor {
 // sections cuts a dim into a number of parts, the first ones larger by one.
 func (c *call) sections(t *tensor, axis int) []*tensor {
 	n, sections := c.constDim(t, axis), c.int("sections", 1)
-	c.checkPieces(sections)
+	c.checkPieces(int(sections))
 	var sizes []ir.Dim
 	for i := range sections {
 		size := n / sections
@@ -545,6 +543,7 @@ func (c *call) sections(t *tensor, axis int) []*tensor {
 // cutAt cuts a dim at places, which count from the end when negative.
 func (c *call) cutAt(t *tensor, axis int, places []int64) []*tensor {
 	n := c.constDim(t, axis)
+	c.checkPieces(len(places) + 1)
 	var parts []*tensor
 	start := int64(0)
 	for _, end := range append(slices.Clone(places), n) {
@@ -566,6 +565,7 @@ func (c *call) cut(t *tensor, axis int, sizes []ir.Dim) []*tensor {
 	if axis >= c.rank(t) {
 		c.bad("a scalar cannot be cut")
 	}
+	c.checkPieces(len(sizes))
 	at := ir.Const(0)
 	var parts []*tensor
 	for _, size := range sizes {

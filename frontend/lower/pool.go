@@ -125,7 +125,7 @@ func AdaptiveAvgPool(b *ir.Builder, x ir.Value, out []int64) (ir.Value, bool) {
 		case n == 1:
 			whole = append(whole, first+i)
 		case n < 0 || known && size == n:
-		case !known || n == 0:
+		case !known || n == 0 || size%n != 0 && n > maxBins/max(size, 1):
 			return x, false
 		}
 	}
@@ -141,6 +141,9 @@ func AdaptiveAvgPool(b *ir.Builder, x ir.Value, out []int64) (ir.Value, bool) {
 		return x
 	}), true
 }
+
+// maxBins bounds the elements of a matrix of bins.
+const maxBins = 1 << 20
 
 // averageBins averages bins along one axis: windows where they have one size, else a product
 // with the matrix of bins.
@@ -183,7 +186,7 @@ func AdaptiveMaxPool(b *ir.Builder, x ir.Value, out []int64) (ir.Value, bool) {
 		case n == 1:
 			x = b.ReduceKeep(ir.Max, x, axis)
 		case n < 0 || known && size == n:
-		case !known || n == 0:
+		case !known || n == 0 || n > maxBins/max(size, 1):
 			return x, false
 		default:
 			parts := make([]ir.Value, n)
