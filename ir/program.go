@@ -195,6 +195,12 @@ func (b *Block) Uses(visit func(*Value)) {
 }
 
 // Memory is the memory plan of a scheduled entry: where each value of its body lives.
+//
+// Its steps are the operations in pre-order, those inside of kernels left out: an if or while
+// comes before the operations of its regions. Without control flow they are the indices of
+// Body.Ops. Values may share a place where control flow makes them one: the result of an if
+// with what a region yields, and the result of a while with its regions' parameters, its
+// operand and what its body yields. Where their places differ, the plan copies.
 type Memory struct {
 	Buffers []ArenaBuffer
 	Places  []Place // by Value; the zero Place means that the value has no storage
@@ -205,8 +211,36 @@ type Memory struct {
 // the dims are bound, so buffers are disjoint by construction at every size.
 type ArenaBuffer struct {
 	Size        Dim   // bytes
-	First, Last int   // steps (indices of Body.Ops) between which it is live, inclusive
+	First, Last int   // steps between which it is live, inclusive; see Memory
 	After       []int // indices of earlier buffers that it must not overlap
+}
+
+// DropDead removes the operations of the block and its regions whose results nobody uses, and
+// tells whether there were any. All uses must be in the block.
+func (b *Block) DropDead() bool { return b.dropDead(map[Value]bool{}) }
+
+func (b *Block) dropDead(live map[Value]bool) bool {
+	for _, v := range b.Results {
+		live[v] = true
+	}
+	dropped := false
+	var kept []*Op
+	for _, op := range slices.Backward(b.Ops) {
+		if !slices.ContainsFunc(op.Results, func(v Value) bool { return live[v] }) {
+			dropped = true
+			continue
+		}
+		for _, r := range op.Regions {
+			dropped = r.dropDead(live) || dropped
+		}
+		for _, v := range op.Operands {
+			live[v] = true
+		}
+		kept = append(kept, op)
+	}
+	slices.Reverse(kept)
+	b.Ops = kept
+	return dropped
 }
 
 // PlaceKind says in what kind of storage a value lives.

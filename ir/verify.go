@@ -23,7 +23,8 @@ import (
 //	V10  An operation has a known kind, that kind's attribute struct, and regions that are there.
 //	V11  Results have the types that Infer gives for kind, operands and attributes.
 //	V12  The memory plan's places are in range, and its buffers hold what is put into them: large enough, and
-//	     live at every step from the definition of a value to its last use.
+//	     live at every step from the definition of a value to its last use; what a while carries, or uses from
+//	     outside, to the while's last step.
 //	V13  Of two buffers that are live at the same step, the later one lists the earlier one in After, which
 //	     lists earlier buffers only.
 
@@ -45,7 +46,8 @@ type verifier struct {
 	errs    diag.List
 
 	e       *Entry
-	step    int         // of Body.Ops, in which the walk is
+	step    int         // in which the walk is (see Memory)
+	loops   []*loop     // around it
 	def     []valueInfo // by Value
 	numbers *printer    // for messages, made on the first error of the entry
 }
@@ -57,6 +59,12 @@ type valueInfo struct {
 	depth   int // of the block that defines it
 	first   int // the step that defines it
 	last    int // the last step that uses it
+}
+
+// loop is a while that the walk is in.
+type loop struct {
+	depth int     // of the block that holds it
+	outer []Value // used in it, defined outside
 }
 
 func (v *verifier) fail(place, rule, format string, args ...any) {
@@ -178,7 +186,7 @@ func (v *verifier) dim(place string, d Dim) {
 }
 
 func (v *verifier) entry(e *Entry, states map[string]*State) {
-	v.e, v.numbers, v.step = e, nil, -1
+	v.e, v.numbers, v.step, v.loops = e, nil, -1, nil
 	v.def = make([]valueInfo, len(e.Types))
 	place := fmt.Sprintf("entry %s", nameText(e.Name))
 	if len(e.Inputs) != len(e.Body.Params) || len(e.Outputs) != len(e.Body.Results) {
@@ -248,19 +256,21 @@ func (v *verifier) block(b *Block, depth, isolated int) bool {
 		}
 	}
 	define(b.Params)
-	for i, op := range b.Ops {
-		if depth == 0 {
-			v.step = i
+	for _, op := range b.Ops {
+		if isolated == 0 {
+			v.step++
 		}
+		step := v.step
 		ok = v.uses(op, op.Operands, isolated) && v.op(op, depth, isolated) && ok
+		end := v.step
+		v.step = step // the results are there from the first step, in which nothing else may use their memory
 		define(op.Results)
+		v.step = end
 		if ok {
 			v.types(op)
 		}
 	}
-	if depth == 0 {
-		v.step = max(0, len(b.Ops)-1) // results are taken after the last step
-	}
+	v.step = max(0, v.step) // results are taken after the last step
 	ok = v.uses(nil, b.Results, isolated) && ok
 	for _, x := range here {
 		if v.inRange(x) {
@@ -309,6 +319,11 @@ func (v *verifier) uses(op *Op, xs []Value, isolated int) bool {
 			report("V9", "%s is used in a kernel that does not take it", v.name(x))
 		}
 		v.def[x].last = max(v.def[x].last, v.step)
+		for _, l := range v.loops {
+			if v.def[x].depth <= l.depth {
+				l.outer = append(l.outer, x)
+			}
+		}
 	}
 	return ok
 }
@@ -336,6 +351,11 @@ func (v *verifier) op(op *Op, depth, isolated int) bool {
 		}
 		inner = depth + 1
 	}
+	if op.Kind == OpWhile && isolated == 0 {
+		l := &loop{depth: depth}
+		v.loops = append(v.loops, l)
+		defer v.leave(op, l)
+	}
 	for _, r := range op.Regions {
 		if r == nil {
 			v.opFail(op, "V10", "a region is missing")
@@ -344,6 +364,22 @@ func (v *verifier) op(op *Op, depth, isolated int) bool {
 		ok = v.block(r, depth+1, inner) && ok
 	}
 	return ok
+}
+
+// leave extends the lives of what the next iteration of a while may use to its last step.
+func (v *verifier) leave(op *Op, l *loop) {
+	v.loops = v.loops[:len(v.loops)-1]
+	carried := l.outer
+	for _, r := range op.Regions {
+		if r != nil {
+			carried = append(carried, r.Params...)
+		}
+	}
+	for _, x := range carried {
+		if v.inRange(x) {
+			v.def[x].last = max(v.def[x].last, v.step)
+		}
+	}
 }
 
 var dimType, dimsType = reflect.TypeFor[Dim](), reflect.TypeFor[[]Dim]()

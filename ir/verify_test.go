@@ -100,9 +100,9 @@ func TestVerifyAccepts(t *testing.T) {
 		   %9: f32[4] = reduce(%6) {axes = [0]}
 		   return %6 "y", %9 @"s"
 		   memory {
-		     buffer 0: 16*n live 0..1
-		     buffer 1: 16*n live 1..2 after [0]
-		     buffer 2: 64 live 3..3
+		     buffer 0: 16*n live 0..2
+		     buffer 1: 16*n live 1..3 after [0]
+		     buffer 2: 64 live 4..4
 		     %3 in buffer 0  %4 in buffer 1  %6 in output 0  %9 in input 1
 		   }
 		 }

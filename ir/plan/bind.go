@@ -17,7 +17,7 @@ type Bound struct {
 	Sizes   []int64     // bytes, by buffer
 	Offsets []int64     // in the arena, by buffer; 0 for other buffers
 	Arena   int64       // bytes
-	Steps   []BoundStep // by step
+	Steps   []BoundStep // by number
 }
 
 // BoundStep is what a step evaluates to.
@@ -42,13 +42,15 @@ func Bind(p *Plan, dims map[string]int64) (*Bound, error) {
 				Suggest("name the dim with --dim when compiling, so that an input has it as a size")
 		}
 	}
-	b := &Bound{Plan: p, Dims: dims, Sizes: make([]int64, len(p.Buffers)), Offsets: make([]int64, len(p.Buffers)), Steps: make([]BoundStep, len(p.Steps))}
+	b := &Bound{Plan: p, Dims: dims, Sizes: make([]int64, len(p.Buffers)), Offsets: make([]int64, len(p.Buffers))}
 	for i, buf := range p.Buffers {
 		if err := b.place(i, buf); err != nil {
 			return nil, err
 		}
 	}
-	for i, s := range p.Steps {
+	flat := p.Flat()
+	b.Steps = make([]BoundStep, len(flat))
+	for i, s := range flat {
 		if err := b.step(i, s); err != nil {
 			return nil, err
 		}
@@ -160,7 +162,7 @@ type Memory struct {
 	Inputs  int64   // of the caller
 	Outputs int64   // of the caller
 	States  int64   // read or replaced
-	Live    []int64 // by step: the arena bytes in use
+	Live    []int64 // by number of the step: the arena bytes in use
 	Peak    int64   // the largest of Live; Arena exceeds it by what placement loses
 }
 
@@ -170,10 +172,10 @@ func (m Memory) Total() int64 { return m.Arena + m.Inputs + m.Outputs + m.States
 // Memory adds up what the plan needs with these dims.
 func (b *Bound) Memory() Memory {
 	p := b.Plan
-	m := Memory{Arena: b.Arena, Live: make([]int64, len(p.Steps))}
+	m := Memory{Arena: b.Arena, Live: make([]int64, len(b.Steps))}
 	read := byState(p.Inputs)
 	lives := p.lives()
-	change := make([]int64, len(p.Steps)+1)
+	change := make([]int64, len(b.Steps)+1)
 	for i, buf := range p.Buffers {
 		size := b.Sizes[i]
 		switch {

@@ -19,8 +19,8 @@ const (
 	maxRank   = 64
 )
 
-// Encode prints the plan as canonical JSON: equal plans give equal bytes. Buffers and steps
-// have a line each, so that plans can be compared with line tools.
+// Encode prints the plan as canonical JSON: equal plans give equal bytes. Buffers and steps,
+// nested ones too, have a line each, so that plans can be compared with line tools.
 func (p *Plan) Encode() ([]byte, error) {
 	w := &jsonWriter{}
 	w.field("{", "version", p.Version)
@@ -32,7 +32,8 @@ func (p *Plan) Encode() ([]byte, error) {
 	lines(w, "inputs", shaped(p.Inputs))
 	lines(w, "outputs", shaped(p.Outputs))
 	lines(w, "buffers", p.Buffers)
-	lines(w, "steps", withArgs(p.Steps))
+	w.b.WriteString(",\n\"steps\": ")
+	w.steps(p.Steps, "\n ")
 	w.b.WriteString("\n}\n")
 	if w.err != nil {
 		return nil, fmt.Errorf("encode plan of %s: %w", p.Entry, w.err)
@@ -82,18 +83,42 @@ func shaped(list []Tensor) []Tensor {
 	return out
 }
 
-// withArgs gives launches without arguments an empty list instead of none.
-func withArgs(steps []Step) []Step {
-	out := make([]Step, len(steps))
-	for i, s := range steps {
-		if s.Launch != nil && s.Launch.Args == nil {
+// steps writes a list of steps; before starts each line.
+func (w *jsonWriter) steps(list []Step, before string) {
+	w.b.WriteString("[")
+	for i, s := range list {
+		if i > 0 {
+			w.b.WriteString(",")
+		}
+		w.b.WriteString(before)
+		w.step(s, before+" ")
+	}
+	w.b.WriteString("]")
+}
+
+// step writes a step. Only one with nested steps takes more than a line.
+func (w *jsonWriter) step(s Step, before string) {
+	switch nested := s.lists(); {
+	case s.If != nil && s == (Step{If: s.If}):
+		fmt.Fprintf(&w.b, `{"if":{"predicate":%d,"then":`, s.If.Predicate)
+		w.steps(nested[0], before)
+		w.b.WriteString(`,"else":`)
+		w.steps(nested[1], before)
+		w.b.WriteString("}}")
+	case s.While != nil && s == (Step{While: s.While}):
+		w.b.WriteString(`{"while":{"condition":`)
+		w.steps(nested[0], before)
+		fmt.Fprintf(&w.b, `,"predicate":%d,"body":`, s.While.Predicate)
+		w.steps(nested[1], before)
+		w.b.WriteString("}}")
+	default:
+		if s.Launch != nil && s.Launch.Args == nil { // an empty list instead of none
 			l := *s.Launch
 			l.Args = []Arg{}
 			s.Launch = &l
 		}
-		out[i] = s
+		w.value(s)
 	}
-	return out
 }
 
 // Decode reads what Encode wrote. Unknown fields and major versions are errors; errors are

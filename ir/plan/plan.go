@@ -1,7 +1,17 @@
 // Package plan holds the launch plan: what the runtime steps through. A plan is data for one
-// target and one entry: a table of buffers and a list of steps over them. Every size is an
-// expression over the entry's symbolic dims, evaluated when a run binds them, so one plan
+// target and one entry: a table of buffers and nested lists of steps over them. Every size is
+// an expression over the entry's symbolic dims, evaluated when a run binds them, so one plan
 // serves every size.
+//
+// Steps run in order, each as if the one before had finished. An if reads its predicate, one
+// byte of 0 or 1, when the steps before it have run, and runs one of its lists. A while runs
+// its condition, reads its predicate, ends if that is 0, else runs its body and begins again:
+// the condition runs once more than the body, at least once. Values are carried from one
+// iteration to the next in buffers; the body ends with the copies that this takes.
+//
+// Steps are numbered in pre-order: an if comes before its then steps, those before its else
+// steps; a while before its condition, and that before its body. In a plan without control
+// flow the numbers are the indices of Steps.
 package plan
 
 import "weft/ir"
@@ -65,6 +75,49 @@ type Step struct {
 	Launch *Launch `json:"launch,omitempty"`
 	Copy   *Copy   `json:"copy,omitempty"`
 	Fill   *Fill   `json:"fill,omitempty"`
+	If     *If     `json:"if,omitempty"`
+	While  *While  `json:"while,omitempty"`
+}
+
+// If runs Then where the buffer Predicate holds 1, else Else.
+type If struct {
+	Predicate int    `json:"predicate"`
+	Then      []Step `json:"then"`
+	Else      []Step `json:"else"`
+}
+
+// While runs Condition, then Body and Condition as long as the buffer Predicate holds 1.
+type While struct {
+	Condition []Step `json:"condition"`
+	Predicate int    `json:"predicate"`
+	Body      []Step `json:"body"`
+}
+
+// lists gives the lists of steps inside a step, in the order of their numbers.
+func (s Step) lists() [][]Step {
+	switch {
+	case s.If != nil:
+		return [][]Step{s.If.Then, s.If.Else}
+	case s.While != nil:
+		return [][]Step{s.While.Condition, s.While.Body}
+	}
+	return nil
+}
+
+// Flat lists all steps, nested ones too, by their numbers.
+func (p *Plan) Flat() []Step {
+	var flat []Step
+	var visit func(list []Step)
+	visit = func(list []Step) {
+		for _, s := range list {
+			flat = append(flat, s)
+			for _, inner := range s.lists() {
+				visit(inner)
+			}
+		}
+	}
+	visit(p.Steps)
+	return flat
 }
 
 // Launch runs a kernel.

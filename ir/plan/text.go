@@ -19,6 +19,15 @@ import (
 //	step 0: launch map_1f [batch, 1, 1] x 256 (r 0, w 1, i32 64*batch)  // relu at model.py:12
 //	step 1: copy 1 to 2
 //	step 2: fill 3 with 0000803f
+//	step 3: if 4 {
+//	step 4:   copy 1 to 2
+//	        } else {
+//	        }
+//	step 5: while {
+//	step 6:   launch map_2a [1, 1, 1] x 32 (r 5, w 6)
+//	        } 6 do {
+//	step 7:   launch map_3b [1, 1, 1] x 32 (rw 5)
+//	        }
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plan %s for %s\n", p.Entry, p.Target)
@@ -34,10 +43,45 @@ func (p *Plan) String() string {
 	for i, buf := range p.Buffers {
 		fmt.Fprintf(&b, "buffer %d: %s\n", i, buf)
 	}
-	for i, s := range p.Steps {
-		fmt.Fprintf(&b, "step %d: %s\n", i, s)
-	}
+	t := &stepPrinter{b: &b}
+	t.list(p.Steps, "")
 	return b.String()
+}
+
+// stepPrinter prints steps with their numbers.
+type stepPrinter struct {
+	b    *strings.Builder
+	next int
+}
+
+func (t *stepPrinter) list(list []Step, indent string) {
+	for _, s := range list {
+		number := fmt.Sprintf("step %d: ", t.next)
+		blank := strings.Repeat(" ", len(number)) + indent
+		t.next++
+		opening, between := s.brackets()
+		nested := s.lists()
+		if opening == "" {
+			fmt.Fprintf(t.b, "%s%s%s\n", number, indent, s)
+			continue
+		}
+		fmt.Fprintf(t.b, "%s%s%s\n", number, indent, opening)
+		t.list(nested[0], indent+"  ")
+		fmt.Fprintf(t.b, "%s%s\n", blank, between)
+		t.list(nested[1], indent+"  ")
+		fmt.Fprintf(t.b, "%s}\n", blank)
+	}
+}
+
+// brackets gives the text before and between the lists of steps inside a step.
+func (s Step) brackets() (opening, between string) {
+	switch {
+	case s.If != nil:
+		return fmt.Sprintf("if %d {", s.If.Predicate), "} else {"
+	case s.While != nil:
+		return "while {", fmt.Sprintf("} %d do {", s.While.Predicate)
+	}
+	return "", ""
 }
 
 // String prints the dim's name and facts.
@@ -89,10 +133,23 @@ func (s Step) String() string {
 	if s.Fill != nil {
 		parts = append(parts, fmt.Sprintf("fill %d with %s", s.Fill.Buffer, s.Fill.Pattern))
 	}
+	if opening, between := s.brackets(); opening != "" {
+		nested := s.lists()
+		parts = append(parts, opening+inLine(nested[0])+between+inLine(nested[1])+"}")
+	}
 	if len(parts) == 0 {
 		return "nothing"
 	}
 	return strings.Join(parts, "; ")
+}
+
+// inLine prints nested steps in one line.
+func inLine(list []Step) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = s.String()
+	}
+	return " " + strings.Join(append(texts, ""), "; ")
 }
 
 // String prints kernel, grid x block, arguments and label.

@@ -11,21 +11,25 @@ package plan
 //	P4   Buffers: the kind is known. Input and output buffers name an input or output that no
 //	     other buffer names, and have its size. After lists distinct earlier arena buffers, and
 //	     only arena buffers have it.
-//	P5   A step has exactly one kind.
+//	P5   A step has exactly one kind. Steps are nested at most 32 deep.
 //	P6   Steps name buffers of the table. An argument is a buffer with an access, or a value of
 //	     32 or 64 bits.
-//	P7   Memory is written before it is read. Inputs are written from the start.
+//	P7   Memory is written before it is read, on every way: what one branch of an if writes, or
+//	     the body of a while, is not written after it. Inputs are written from the start.
 //	P8   An input is written only if it reads a state that an output replaces.
-//	P9   Every output is written. An output that replaces a state which an input reads may do
+//	P9   Every output is written, on every way. An output that replaces a state which an input reads may do
 //	     without a buffer: the input's then has the new value. If it has one, some step writes
 //	     the input's too.
 //	P10  Two arena buffers that are live at the same step are disjoint: one lists the other in
-//	     After. A buffer is live from the first to the last step that names it.
+//	     After. A buffer is live from the first to the last step that names it. Where a while
+//	     names it, it is live in all of the while, unless nothing outside names it and each
+//	     iteration writes it before it reads it.
 //	P11  Kernels exist and get as many arguments as they have parameters; blocks have 1 to 1024
 //	     threads.
 //	P12  A copy is between two buffers of equal size. A fill's pattern has 1, 2, 4 or 8 bytes,
 //	     in hex, and divides the buffer's size.
 //	P13  A buffer that a launch writes without reading (w) is no other argument of it.
+//	P14  The predicate of an if or a while is a buffer of 1 byte.
 
 import (
 	"encoding/hex"
@@ -36,7 +40,7 @@ import (
 	"weft/ir/diag"
 )
 
-// Verify checks the plan against the rules P1 to P13. kernels gives the number of parameters
+// Verify checks the plan against the rules P1 to P14. kernels gives the number of parameters
 // of a kernel; nil leaves the kernels out. The error is a diag.List of at most 20 diagnostics
 // (W5003) with the rule's number and the place.
 func Verify(p *Plan, kernels func(name string) (params int, ok bool)) error {
@@ -47,9 +51,7 @@ func Verify(p *Plan, kernels func(name string) (params int, ok bool)) error {
 	if len(v.faults) > 0 {
 		return v.faults.Err() // the steps would be measured by broken tables
 	}
-	for i := range p.Steps {
-		v.step(i)
-	}
+	v.steps(p.Steps, 0)
 	if len(v.faults) > 0 {
 		return v.faults.Err()
 	}
@@ -64,6 +66,7 @@ type verifier struct {
 	p       *Plan
 	kernels func(string) (int, bool)
 	faults  diag.List
+	next    int // number of the next step
 
 	dims            map[string]Dim
 	reads, replaces map[string]int // input and output by state
@@ -199,11 +202,29 @@ func (v *verifier) after(i int) {
 	}
 }
 
+// maxDepth bounds what nested steps cost.
+const maxDepth = 32
+
+// steps checks a list of steps and those inside them.
+func (v *verifier) steps(list []Step, depth int) {
+	for _, s := range list {
+		place := at("step", v.next)
+		v.next++
+		v.step(s, place)
+		if nested := s.lists(); nested != nil && depth == maxDepth {
+			v.fail(5, place, "steps are nested more than %d deep", maxDepth)
+			return
+		}
+		for _, inner := range s.lists() {
+			v.steps(inner, depth+1)
+		}
+	}
+}
+
 // step checks what can be said of a step alone.
-func (v *verifier) step(i int) {
-	s, place := v.p.Steps[i], at("step", i)
+func (v *verifier) step(s Step, place string) {
 	kinds := 0
-	for _, set := range []bool{s.Launch != nil, s.Copy != nil, s.Fill != nil} {
+	for _, set := range []bool{s.Launch != nil, s.Copy != nil, s.Fill != nil, s.If != nil, s.While != nil} {
 		if set {
 			kinds++
 		}
@@ -223,8 +244,18 @@ func (v *verifier) step(i int) {
 		if s.Copy.From == s.Copy.To || !from.Equal(to) {
 			v.fail(12, place, "copy of buffer %d of %s bytes to buffer %d of %s", s.Copy.From, from, s.Copy.To, to)
 		}
-	default:
+	case s.Fill != nil:
 		v.fill(place, s.Fill)
+	case s.If != nil:
+		v.predicate(place, s.If.Predicate)
+	default:
+		v.predicate(place, s.While.Predicate)
+	}
+}
+
+func (v *verifier) predicate(place string, b int) {
+	if v.buffer(place, b) && !v.p.Buffers[b].Size.Is(1) {
+		v.fail(14, place, "the predicate is buffer %d of %s bytes", b, v.p.Buffers[b].Size)
 	}
 }
 
@@ -285,51 +316,24 @@ func (v *verifier) launch(place string, l *Launch) {
 	}
 }
 
-// accesses visits the buffers of a step, those that it reads before those that it writes.
-func (s Step) accesses(visit func(buffer int, reads, writes bool)) {
-	switch {
-	case s.Launch != nil:
-		for _, a := range s.Launch.Args {
-			if a.Buffer >= 0 && a.Access != Write {
-				visit(a.Buffer, true, a.Access == ReadWrite)
-			}
-		}
-		for _, a := range s.Launch.Args {
-			if a.Buffer >= 0 && a.Access == Write {
-				visit(a.Buffer, false, true)
-			}
-		}
-	case s.Copy != nil:
-		visit(s.Copy.From, true, false)
-		visit(s.Copy.To, false, true)
-	case s.Fill != nil:
-		visit(s.Fill.Buffer, false, true)
-	}
-}
-
 // dataflow checks P7, P8 and P9.
 func (v *verifier) dataflow() {
 	p := v.p
-	holds := make([]bool, len(p.Buffers))   // has contents
-	written := make([]bool, len(p.Buffers)) // by a step
-	for i, b := range p.Buffers {
-		holds[i] = b.Kind == Input
-	}
-	for i, s := range p.Steps {
-		s.accesses(func(b int, reads, writes bool) {
-			if reads && !holds[b] {
-				v.fail(7, at("step", i), "buffer %d is read before anything is written to it", b)
+	f := &flow{written: make([]bool, len(p.Buffers))}
+	f.visit = func(step, b int, reads, writes bool) {
+		input := p.Buffers[b].Kind == Input
+		if reads && !input && !f.written[b] {
+			v.fail(7, at("step", step), "buffer %d is read before anything is written to it", b)
+		}
+		if writes && input {
+			in := p.Inputs[p.Buffers[b].Index]
+			if _, ok := v.replaces[in.State]; !ok {
+				v.fail(8, at("step", step), "buffer %d is written, but no output replaces %s", b, in)
 			}
-			if writes && p.Buffers[b].Kind == Input {
-				in := p.Inputs[p.Buffers[b].Index]
-				if _, ok := v.replaces[in.State]; !ok {
-					v.fail(8, at("step", i), "buffer %d is written, but no output replaces %s", b, in)
-				}
-			}
-			holds[b] = holds[b] || writes
-			written[b] = written[b] || writes
-		})
+		}
 	}
+	f.steps(p.Steps)
+	written := f.written
 	inputs, outputs := p.InputBuffers(), p.OutputBuffers()
 	for i, out := range p.Outputs {
 		buffer := outputs[i]
@@ -377,23 +381,4 @@ func (v *verifier) disjoint() {
 		}
 		active = append(active, b)
 	}
-}
-
-// live is the inclusive range of steps that name a buffer; empty for none.
-type live struct{ first, last int }
-
-func (l live) live() bool { return l.last >= l.first }
-
-// lives gives the live range of each buffer.
-func (p *Plan) lives() []live {
-	lives := make([]live, len(p.Buffers))
-	for i := range lives {
-		lives[i] = live{len(p.Steps), -1}
-	}
-	for i, s := range p.Steps {
-		s.accesses(func(b int, _, _ bool) {
-			lives[b] = live{min(lives[b].first, i), i}
-		})
-	}
-	return lives
 }

@@ -3,7 +3,6 @@
 package canonicalize
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +20,7 @@ func Run(p *ir.Program) (bool, error) {
 			if err != nil {
 				return changed, err
 			}
-			dropped := dropDead(&e.Body)
+			dropped := e.Body.DropDead()
 			if !c.changed && !dropped {
 				break
 			}
@@ -161,36 +160,4 @@ func (c *canonicalizer) fold(op *ir.Op, b *ir.Builder) (ir.Value, bool) {
 		return 0, false
 	}
 	return b.Constant(out[0]), true
-}
-
-// dropDead removes operations whose results nobody uses.
-func dropDead(body *ir.Block) bool {
-	live := map[ir.Value]bool{}
-	return sweep(body, live)
-}
-
-func sweep(b *ir.Block, live map[ir.Value]bool) bool {
-	for _, v := range b.Results {
-		live[v] = true
-	}
-	dropped := false
-	var kept []*ir.Op
-	for _, op := range slices.Backward(b.Ops) {
-		if !slices.ContainsFunc(op.Results, func(v ir.Value) bool { return live[v] }) {
-			dropped = true
-			continue
-		}
-		for _, r := range op.Regions {
-			if sweep(r, live) {
-				dropped = true
-			}
-		}
-		for _, v := range op.Operands {
-			live[v] = true
-		}
-		kept = append(kept, op)
-	}
-	slices.Reverse(kept)
-	b.Ops = kept
-	return dropped
 }

@@ -35,7 +35,7 @@ func Run(p *ir.Program) (bool, error) {
 		if err = ir.Try(func() { m.entry(e) }); err != nil {
 			return true, err
 		}
-		dropDead(e)
+		e.Body.DropDead()
 		prune(e)
 	}
 	if len(m.init.Outputs) == 0 {
@@ -127,7 +127,7 @@ func (m *mover) extract(e *ir.Entry, from map[ir.Value]source, defs map[ir.Value
 		*v = w
 	}
 	for _, op := range e.Body.Ops {
-		if from[op.Results[0]] == weights && !isView(defs, op.Results[0]) {
+		if len(op.Results) > 0 && from[op.Results[0]] == weights && !isView(defs, op.Results[0]) {
 			continue // moved, with its operands
 		}
 		for i := range op.Operands {
@@ -204,30 +204,6 @@ func (m *mover) param(state string, t ir.Type) ir.Value {
 		m.params[state] = v
 	}
 	return v
-}
-
-// dropDead removes the operations that moved away.
-func dropDead(e *ir.Entry) {
-	live := map[ir.Value]bool{}
-	e.Body.Uses(func(v *ir.Value) { live[*v] = false })
-	for _, v := range e.Body.Results {
-		live[v] = true
-	}
-	var kept []*ir.Op
-	for _, op := range slices.Backward(e.Body.Ops) {
-		if !slices.ContainsFunc(op.Results, func(v ir.Value) bool { return live[v] }) {
-			continue
-		}
-		kept = append(kept, op)
-		for _, v := range op.Operands {
-			live[v] = true
-		}
-		for _, r := range op.Regions {
-			r.Uses(func(v *ir.Value) { live[*v] = true })
-		}
-	}
-	slices.Reverse(kept)
-	e.Body.Ops = kept
 }
 
 // prune drops the states that an entry reads but no longer uses.
