@@ -139,7 +139,7 @@ func (b *Builder) binary(kind ir.Kind, t ir.DType, x, y *Expr) *Expr {
 	case ir.OpDivide, ir.OpRemainder:
 		return b.divide(kind, h, signed, x, y)
 	case ir.OpShiftLeft, ir.OpShiftRightLogical, ir.OpShiftRightArithmetic:
-		return b.shift(kind, h, x, y)
+		return b.shift(kind, h, signed, x, y)
 	case ir.OpPower:
 		return b.integerPower(h, signed, x, y)
 	}
@@ -196,15 +196,16 @@ func (b *Builder) divide(kind ir.Kind, h ir.DType, signed bool, x, y *Expr) *Exp
 	return b.Select(isZero, b.Int(h, -1), b.Arith(UDiv, h, x, safe))
 }
 
-// shift guards counts of the width or more, which shift everything out.
-func (b *Builder) shift(kind ir.Kind, h ir.DType, x, n *Expr) *Expr {
+// shift guards counts of the width or more, which shift everything out. Unsigned types have no
+// sign to bring in.
+func (b *Builder) shift(kind ir.Kind, h ir.DType, signed bool, x, n *Expr) *Expr {
 	width := int64(h.Bits())
 	inside := b.Cmp(ULT, n, b.Int(h, width))
 	safe := b.Select(inside, n, b.Int(h, 0))
-	switch kind {
-	case ir.OpShiftRightArithmetic:
+	switch {
+	case kind == ir.OpShiftRightArithmetic && signed:
 		return b.Arith(AShr, h, x, b.Select(inside, n, b.Int(h, width-1)))
-	case ir.OpShiftLeft:
+	case kind == ir.OpShiftLeft:
 		return b.Select(inside, b.Arith(Shl, h, x, safe), b.Int(h, 0))
 	}
 	return b.Select(inside, b.Arith(LShr, h, x, safe), b.Int(h, 0))

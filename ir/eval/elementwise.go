@@ -43,7 +43,7 @@ func unaryFunctions() map[ir.Kind]unaryFunc {
 		ir.OpAcosh:    {math.Acosh, nil, cmplx.Acosh},
 		ir.OpAtanh:    {math.Atanh, nil, cmplx.Atanh},
 		ir.OpTanh:     {math.Tanh, nil, cmplx.Tanh},
-		ir.OpLog:      {math.Log, nil, cmplx.Log},
+		ir.OpLog:      {log, nil, cmplx.Log},
 		ir.OpErf:      {math.Erf, nil, nil},
 		ir.OpErfInv:   {erfInv, nil, nil},
 		ir.OpLgamma:   {lgamma, nil, nil},

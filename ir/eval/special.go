@@ -102,5 +102,13 @@ func digamma(x float64) float64 {
 	for _, b := range []float64{1.0 / 12, -691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12} {
 		series = float64(series*z) + b
 	}
-	return math.Log(x) - 0.5/x - float64(series*z) - shift
+	return log(x) - 0.5/x - float64(series*z) - shift
+}
+
+// log is math.Log, which is wrong for denormal numbers on some platforms.
+func log(x float64) float64 {
+	if 0 < x && x < 0x1p-1022 {
+		return math.Log(x*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(x)
 }
