@@ -257,4 +257,7 @@ type Schedule struct {
 	ThreadM int // tile of a thread (contract)
 	ThreadN int
 	SplitK  int // blocks that share one output tile (contract); 0 and 1 mean none
+	Stages  int // buffers of operand tiles (contract on tensor cores); 0 means CUDA cores
+	WarpM   int // tile of a warp (contract on tensor cores)
+	WarpN   int
 }

@@ -17,7 +17,6 @@ type contract struct {
 	lhsTile  *tile
 	rhsTile  *tile
 	kTotal   ir.Dim
-	vectorIO int
 }
 
 // tile is one operand's part of the work of a block.
@@ -234,9 +233,10 @@ func (c *contract) multiply() []*Expr {
 				}
 			}
 			sums = updated
+			// Emitted here, so that the fragments of one k are dead before those of the next are
+			// read, and the products precede the barrier in program order.
+			b.emit(&Let{sums})
 		}
-		// Emitted here, so that the products precede the barrier in program order.
-		b.emit(&Let{sums})
 		other := b.Sub(b.Idx(1), buffer)
 		c.storeTile(c.lhsTile, other, lhs)
 		c.storeTile(c.rhsTile, other, rhs)
@@ -291,23 +291,23 @@ func (c *contract) finish(g *group, sums []*Expr, mTotal, nTotal ir.Dim) {
 			first := i*s.ThreadN + j
 			inside := b.Less(m, b.Size(mTotal))
 			if whole {
-				g.guardedScope(b.And(inside, b.Less(n, b.Size(nTotal))), func() { c.store(g, m, n, sums[first:first+run]) })
+				g.guardedScope(b.And(inside, b.Less(n, b.Size(nTotal))), func() { c.store(g, c.batchAt, m, n, sums[first:first+run]) })
 				continue
 			}
 			for l := range run {
 				at := b.Add(n, b.Idx(int64(l)))
-				g.guardedScope(b.And(inside, b.Less(at, b.Size(nTotal))), func() { c.store(g, m, at, sums[first+l:first+l+1]) })
+				g.guardedScope(b.And(inside, b.Less(at, b.Size(nTotal))), func() { c.store(g, c.batchAt, m, at, sums[first+l:first+l+1]) })
 			}
 		}
 	}
 }
 
-// store finishes results m, n.. n+len(sums)-1.
-func (c *contract) store(g *group, m, n *Expr, sums []*Expr) {
+// store finishes results m, n.. n+len(sums)-1 of a contraction.
+func (c *contraction) store(g *group, batch []*Expr, m, n *Expr, sums []*Expr) {
 	ev, b := c.ev, c.ev.b
 	points := make([]*Point, len(sums))
 	for l := range sums {
-		at := c.join(c.batchAt, ev.delinearize(m, c.contraction.m), ev.delinearize(b.Add(n, b.Idx(int64(l))), c.contraction.n))
+		at := c.join(batch, ev.delinearize(m, c.m), ev.delinearize(b.Add(n, b.Idx(int64(l))), c.n))
 		points[l] = ev.at(ev.shape(c.op.Results[0]), at)
 	}
 	values := ev.finishContraction(c.op, c.accumulator, sums)

@@ -265,24 +265,9 @@ func (ev *evaluator) guarded(v ir.Value, points []*Point, valid []*Expr, other [
 		return ev.value(v, points)
 	}
 	b := ev.b
-	safe := func(p *Point, ok *Expr) *Point {
-		at := slices.Clone(ev.coordinates(p))
-		for d, x := range at {
-			lo, hi := b.Idx(0), b.Size(p.dims[d])
-			inside := b.And(b.NotLess(x, lo), b.Less(x, hi))
-			if !inside.IsInt(1) {
-				at[d] = b.Select(ok, x, lo)
-			}
-		}
-		return ev.at(p.dims, at)
-	}
 	out := make([]*Expr, len(points))
 	if ev.nonZero(ev.shape(v)) {
-		inside := make([]*Point, len(points))
-		for i, p := range points {
-			inside[i] = safe(p, valid[i])
-		}
-		for i, x := range ev.value(v, inside) {
+		for i, x := range ev.value(v, ev.clampPoints(points, valid)) {
 			out[i] = b.Select(valid[i], x, other[i])
 		}
 		return out
@@ -293,6 +278,31 @@ func (ev *evaluator) guarded(v ir.Value, points []*Point, valid []*Expr, other [
 		out[i] = ev.loop(b.Idx(0), once, b.Idx(1), other[i:i+1], func(*Expr, []*Expr) []*Expr {
 			return ev.value(v, points[i:i+1])
 		})[0]
+	}
+	return out
+}
+
+// clampPoints replaces points where the predicate does not hold by points inside: coordinates
+// that may be out of range become those of the first elements. Lanes that share a predicate
+// and differ by constants keep their distances, so that they still make one load.
+func (ev *evaluator) clampPoints(points []*Point, valid []*Expr) []*Point {
+	b := ev.b
+	out := make([]*Point, len(points))
+	first := ev.coordinates(points[0])
+	for i, p := range points {
+		at := slices.Clone(ev.coordinates(p))
+		for d, x := range at {
+			if b.inside(x, p.dims[d]).IsInt(1) {
+				continue
+			}
+			distance, ok := Difference(x, first[d])
+			if ok && valid[i] == valid[0] && distance >= 0 && distance < p.dims[d].Bounds(ev.prog.Range).Min {
+				at[d] = b.Add(b.Select(valid[i], first[d], b.Idx(0)), b.Idx(distance))
+				continue
+			}
+			at[d] = b.Select(valid[i], x, b.Idx(0))
+		}
+		out[i] = ev.at(p.dims, at)
 	}
 	return out
 }

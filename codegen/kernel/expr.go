@@ -76,11 +76,11 @@ const (
 	Bitcast   // same width
 	RoundHalf // F32 rounded to F16 or BF16 (Imm: ir.DType), still held in F32
 
-	Asm     // an instruction of the catalogue; Instruction, Results
-	Part    // result Imm of an Asm of several
-	Address // of element Args[0] of Buffer
-	HalfBits  // I16: the bits of an F16 or BF16 (Imm: ir.DType) held in F32
-	BitsHalf  // the F32 that holds the F16 or BF16 (Imm: ir.DType) of an I16's bits
+	Asm      // an instruction of the catalogue; Instruction, Results
+	Part     // result Imm of an Asm of several
+	Address  // of element Args[0] of Buffer
+	HalfBits // I16: the bits of an F16 or BF16 (Imm: ir.DType) held in F32
+	BitsHalf // the F32 that holds the F16 or BF16 (Imm: ir.DType) of an I16's bits
 )
 
 // Predicate is a comparison of Compare.
@@ -113,7 +113,7 @@ type Expr struct {
 	Instruction string     // of Asm
 	Results     []ir.DType // of Asm
 
-	Depth  int // depth of the loop or guard that it depends on; pure expressions are hoisted there
+	Depth int // depth of the loop or guard that it depends on; pure expressions are hoisted there
 
 	// Fixed expressions depend on memory or on other threads: they are computed where they are
 	// used, so that a guard around them holds. All others are hoisted out of loops and guards.

@@ -44,7 +44,11 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
 			if g.anchor == nil {
 				panic("BUG: contract group without contraction")
 			}
-			g.buildContract()
+			if g.schedule.Stages > 0 {
+				g.buildMMA()
+			} else {
+				g.buildContract()
+			}
 		default:
 			panic(fmt.Sprintf("BUG: kernel group %s", attrs.Group))
 		}

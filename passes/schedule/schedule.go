@@ -152,6 +152,9 @@ const multiprocessors = 132
 // contract takes the tile with the least work done outside of the result and enough blocks.
 func (s scheduler) contract(op *ir.Op) ir.Schedule {
 	m, n, batch := s.extents(op)
+	if t, ok := s.tensorCores(op, m, n, batch); ok && useTensorCores {
+		return t
+	}
 	best, bestCost := tiles[0], int64(-1)
 	for _, t := range tiles {
 		blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
@@ -203,4 +206,42 @@ func (s scheduler) extents(op *ir.Op) (m, n, batch int64) {
 		}
 	}
 	panic("BUG: contract group without contraction")
+}
+
+// useTensorCores is off until the emulator runs their instructions.
+const useTensorCores = false
+
+// mmaTiles are the shapes of tiles on tensor cores, from large to small. A tile of K has whole
+// chunks of 16 bytes; warps are (TileM/WarpM)*(TileN/WarpN).
+var mmaTiles = []ir.Schedule{
+	{Threads: 128, TileM: 128, TileN: 128, TileK: 32, WarpM: 64, WarpN: 64, Stages: 4},
+	{Threads: 128, TileM: 128, TileN: 64, TileK: 32, WarpM: 64, WarpN: 32, Stages: 4},
+	{Threads: 128, TileM: 64, TileN: 64, TileK: 64, WarpM: 32, WarpN: 32, Stages: 3},
+	{Threads: 64, TileM: 32, TileN: 64, TileK: 64, WarpM: 32, WarpN: 32, Stages: 3},
+	{Threads: 32, TileM: 16, TileN: 32, TileK: 64, WarpM: 16, WarpN: 32, Stages: 4},
+}
+
+// tensorCores takes the tile with the shortest time for contractions of half types, which all
+// targets multiply on tensor cores.
+func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool) {
+	for _, c := range op.Regions[0].Ops {
+		if c.Kind != ir.OpDotGeneral && c.Kind != ir.OpConvolution {
+			continue
+		}
+		if t := s.entry.Type(c.Operands[0]).DType; t != ir.F16 && t != ir.BF16 || s.entry.Type(c.Results[0]).DType == ir.F64 {
+			return ir.Schedule{}, false
+		}
+	}
+	best, bestCost := mmaTiles[0], int64(-1)
+	for _, t := range mmaTiles {
+		blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
+		// Each multiprocessor runs two blocks at a time. A wave takes as long as its products,
+		// or as its loads, which cost about as much as a 128 x 128 tile can hide.
+		waves := ceil(blocks, 2*multiprocessors)
+		cost := waves * max(int64(t.TileM*t.TileN), 64*int64(t.TileM+t.TileN)*3/4)
+		if bestCost < 0 || cost < bestCost {
+			best, bestCost = t, cost
+		}
+	}
+	return best, true
 }
