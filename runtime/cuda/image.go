@@ -3,6 +3,7 @@ package cuda
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"regexp"
@@ -25,7 +26,7 @@ func checkImage(image []byte) error {
 		}
 		return nil
 	}
-	object, err := elf.NewFile(bytes.NewReader(image))
+	object, err := parseCubin(image)
 	if err != nil {
 		return fmt.Errorf("a damaged cubin: %w", err)
 	}
@@ -43,12 +44,23 @@ func checkImage(image []byte) error {
 	return nil
 }
 
+// parseCubin reads the tables of a cubin. From CUDA 12 on ptxas writes the toolkit's version into
+// e_version, which is 1 in all other ELF files and must be so for debug/elf.
+func parseCubin(image []byte) (*elf.File, error) {
+	const version, end = 20, 24 // of e_version in the header
+	if len(image) >= end && image[elf.EI_DATA] == byte(elf.ELFDATA2LSB) {
+		image = bytes.Clone(image)
+		binary.LittleEndian.PutUint32(image[version:], uint32(elf.EV_CURRENT))
+	}
+	return elf.NewFile(bytes.NewReader(image))
+}
+
 // kernelNames lists, sorted, the entries of a PTX text or of a cubin, for messages: drivers before
 // CUDA 12.4 cannot. An image that is neither has none.
 func kernelNames(image []byte) []string {
 	var names []string
 	if bytes.HasPrefix(image, []byte(elf.ELFMAG)) {
-		object, err := elf.NewFile(bytes.NewReader(image))
+		object, err := parseCubin(image)
 		if err != nil {
 			return nil
 		}

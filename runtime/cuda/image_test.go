@@ -21,12 +21,20 @@ func TestKernelNames(t *testing.T) {
 	}
 }
 
+// emptyCubin is the header of a cubin as ptxas 12.9 writes it, with 0x81 for the version, and no
+// sections.
+const emptyCubin = "\x7fELF\x02\x01\x01\x33\x07\x00\x00\x00\x00\x00\x00\x00" + "\x02\x00\xbe\x00\x81\x00\x00\x00" +
+	"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" +
+	"\x5a\x0d\x5a\x00\x40\x00\x38\x00\x00\x00\x40\x00\x00\x00\x00\x00"
+
 func TestCheckImage(t *testing.T) {
 	for image, good := range map[string]bool{
 		"":                             false,
 		"some text":                    false,
 		"\x7fELF":                      false,
 		"\x50\xed\x55\xba":             false, // a fat binary
+		emptyCubin:                     true,
+		emptyCubin[:40]:                false,
 		"// made\n\n.version 8.0\n":    true,
 		".version 8.0\n\x00.entry k()": false,
 	} {
