@@ -187,7 +187,7 @@ func (a *app) inspectKernels(m *model, f *inspectFlags) error {
 		if launches[p.Target] == nil {
 			launches[p.Target] = map[string][]string{}
 		}
-		for _, s := range p.Steps {
+		for _, s := range p.Flat() {
 			if s.Launch != nil {
 				launches[p.Target][s.Launch.Kernel] = append(launches[p.Target][s.Launch.Kernel], s.Launch.Label)
 			}

@@ -43,7 +43,7 @@ func (a *app) inspectMemory(m *model, f *inspectFlags) error {
 		if d, ok := p.ArenaSize(); ok && len(p.Dims) > 0 {
 			r.Formula = d.String()
 		}
-		for _, s := range p.Steps {
+		for _, s := range p.Flat() {
 			r.Steps = append(r.Steps, stepText(s))
 		}
 		reports = append(reports, r)
@@ -72,8 +72,12 @@ func stepText(s plan.Step) string {
 		return s.Launch.Kernel
 	case s.Copy != nil:
 		return "copy"
+	case s.Fill != nil:
+		return "fill"
+	case s.If != nil:
+		return "if"
 	}
-	return "fill"
+	return "while"
 }
 
 func (a *app) printMemory(r memoryReport) {

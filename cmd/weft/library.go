@@ -176,7 +176,7 @@ func (s *deviceSession) run(ctx context.Context, entry string, inputs []*ir.Tens
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	result, err := s.Session.Run(entry, inputs)
+	result, err := s.RunContext(ctx, entry, inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (s *deviceSession) repeat(ctx context.Context, entry string, inputs []*ir.T
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := b.Replay(); err != nil {
+		if err := b.ReplayContext(ctx); err != nil {
 			return nil, err
 		}
 		if err := b.Synchronize(); err != nil {
