@@ -185,7 +185,7 @@ func (in Interpolation) taps(b *ir.Builder, x ir.Value, axis int, position ir.Va
 		offset := float64(first + t)
 		at := AddScalar(b, base, offset)
 		distance := AddScalar(b, fraction, -offset)
-		weights[t] = in.kernel(b, distance)
+		weights[t] = in.Kernel(b, distance)
 		if in.ExcludeOutside {
 			last := b.Broadcast(b.Convert(b.Dim(size.AddConst(-1)), ir.F64), b.Shape(at), nil)
 			outside := b.Binary(ir.OpOr, CompareScalar(b, ir.LT, at, 0), b.Compare(ir.GT, at, last))
@@ -211,8 +211,8 @@ func (in Interpolation) taps(b *ir.Builder, x ir.Value, axis int, position ir.Va
 	return sum
 }
 
-// kernel is the weight of a neighbour at a distance.
-func (in Interpolation) kernel(b *ir.Builder, distance ir.Value) ir.Value {
+// Kernel is the weight of a neighbour at a distance.
+func (in Interpolation) Kernel(b *ir.Builder, distance ir.Value) ir.Value {
 	d := b.Unary(ir.OpAbs, distance)
 	zero := b.FullLike(d, 0)
 	if in.Method == LinearMethod {
@@ -247,14 +247,14 @@ func (in Interpolation) filter(b *ir.Builder, x ir.Value, a ResizedAxis, positio
 	first := b.Broadcast(b.Convert(b.Dim(reach), ir.F64), dims, nil)
 	j := b.Binary(ir.OpSubtract, b.Iota(ir.F64, dims, 1), first)
 	distance := b.Binary(ir.OpMultiply, b.Binary(ir.OpSubtract, j, b.Broadcast(position, dims, []int{0})), scale)
-	weights := in.kernel(b, distance)
+	weights := in.Kernel(b, distance)
 	total := b.Broadcast(b.Reduce(ir.Sum, weights, 1), dims, []int{0})
 	weights = b.Binary(ir.OpDivide, weights, total)
 	if !reach.Is(0) {
 		weights = foldEdges(b, weights, size, reach)
 	}
 	y := b.DotGeneral(x, b.Convert(weights, b.DType(x)), &ir.DotAttrs{LhsContract: []int{a.Axis}, RhsContract: []int{1}})
-	return moveLast(b, y, a.Axis)
+	return MoveLast(b, y, a.Axis)
 }
 
 // reach is how far the stretched kernel reaches beyond an edge.
@@ -280,8 +280,8 @@ func foldEdges(b *ir.Builder, weights ir.Value, size, reach ir.Dim) ir.Value {
 	return b.Concatenate(1, left, cut(reach.AddConst(1), reach.Add(size).AddConst(-1)), right)
 }
 
-// moveLast moves the last dim to an axis.
-func moveLast(b *ir.Builder, x ir.Value, axis int) ir.Value {
+// MoveLast moves the last dim to an axis.
+func MoveLast(b *ir.Builder, x ir.Value, axis int) ir.Value {
 	rank := b.Rank(x)
 	permutation := make([]int, rank)
 	for i := range permutation {
