@@ -58,14 +58,7 @@ func (l *lowerer) entry(e *ir.Entry) (*plan.Plan, error) {
 	pl := &plan.Plan{Version: plan.Version, Entry: e.Name}
 	buffers := newBufferTable(pl, e)
 	var errs diag.List
-	for _, op := range e.Body.Ops {
-		launch, err := l.launch(e, op, buffers)
-		if err != nil {
-			errs = append(errs, diag.All(err)...)
-			continue
-		}
-		pl.Steps = append(pl.Steps, plan.Step{Launch: launch})
-	}
+	pl.Steps = l.steps(e, &e.Body, buffers, &errs)
 	for i, v := range e.Body.Results {
 		if place := e.Memory.Places[v]; place.Kind == ir.InArena {
 			to := buffers.stateInput(e.Outputs[i].State)
@@ -74,6 +67,52 @@ func (l *lowerer) entry(e *ir.Entry) (*plan.Plan, error) {
 	}
 	pl.Dims = l.dims(pl)
 	return pl, errs.Err()
+}
+
+// steps makes the steps of a block that is not a kernel's.
+func (l *lowerer) steps(e *ir.Entry, b *ir.Block, buffers *bufferTable, errs *diag.List) []plan.Step {
+	var steps []plan.Step
+	for _, op := range b.Ops {
+		switch op.Kind {
+		case ir.OpIf:
+			var branches [2][]plan.Step
+			for n, r := range op.Regions {
+				branches[n] = l.steps(e, r, buffers, errs)
+				for i, v := range r.Results {
+					branches[n] = append(branches[n], copyStep(buffers, v, op.Results[i])...)
+				}
+			}
+			steps = append(steps, plan.Step{If: &plan.If{Predicate: buffers.of(op.Operands[0]), Then: branches[0], Else: branches[1]}})
+		case ir.OpWhile:
+			for i, v := range op.Operands {
+				steps = append(steps, copyStep(buffers, v, op.Results[i])...)
+			}
+			steps = append(steps, plan.Step{While: l.while(e, op, buffers, errs)})
+		default:
+			launch, err := l.launch(e, op, buffers)
+			if err != nil {
+				*errs = append(*errs, diag.All(err)...)
+				continue
+			}
+			steps = append(steps, plan.Step{Launch: launch})
+		}
+	}
+	return steps
+}
+
+// while makes the step of a while, whose values lie where its results do. What the body yields
+// is in no such place but its own (see passes/fuse), so the copies may follow one another.
+func (l *lowerer) while(e *ir.Entry, op *ir.Op, buffers *bufferTable, errs *diag.List) *plan.While {
+	condition, body := op.Regions[0], op.Regions[1]
+	w := &plan.While{
+		Condition: l.steps(e, condition, buffers, errs),
+		Predicate: buffers.of(condition.Results[0]),
+		Body:      l.steps(e, body, buffers, errs),
+	}
+	for i, v := range body.Results {
+		w.Body = append(w.Body, copyStep(buffers, v, op.Results[i])...)
+	}
+	return w
 }
 
 // dims lists the symbols that a plan uses, in the program's order.
@@ -90,7 +129,7 @@ func (l *lowerer) dims(pl *plan.Plan) []plan.Dim {
 	for _, b := range pl.Buffers {
 		note(b.Size)
 	}
-	for _, s := range pl.Steps {
+	for _, s := range pl.Flat() {
 		if s.Launch != nil {
 			note(s.Launch.Grid[:]...)
 			for _, a := range s.Launch.Args {
@@ -109,10 +148,6 @@ func (l *lowerer) dims(pl *plan.Plan) []plan.Dim {
 
 // launch makes the launch of a kernel operation.
 func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.Launch, error) {
-	if op.Kind != ir.OpKernel {
-		return nil, diag.Errorf("W4005", op.Loc, "the compiled path does not run operator %s yet", op.Kind).
-			Suggest("run the program with --device reference")
-	}
 	b, err := l.kernel(e, op)
 	if err != nil {
 		return nil, err
@@ -129,6 +164,15 @@ func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.La
 		launch.Args = append(launch.Args, plan.Arg{Buffer: -1, Value: d, Bits: k.Index.Bits()})
 	}
 	return launch, nil
+}
+
+// copyStep copies a value to the place of another, where that is another one.
+func copyStep(buffers *bufferTable, from, to ir.Value) []plan.Step {
+	a, b := buffers.of(from), buffers.of(to)
+	if a == b {
+		return nil
+	}
+	return []plan.Step{{Copy: &plan.Copy{From: a, To: b}}}
 }
 
 // kernel finds or makes the kernel of an operation. Its name is a hash of its LLVM IR.

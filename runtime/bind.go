@@ -15,7 +15,8 @@ import (
 const maxBindings = 16
 
 // Binding is an entry with sizes for its dims: input and output memory, an arena, and where
-// the device can capture, the steps as one graph. A session keeps recent ones for its runs;
+// the device can capture, the steps as graphs: one for each stretch between the decisions of
+// if and while. A session keeps recent ones for its runs;
 // one that Bind returned belongs to the caller until it is closed.
 type Binding struct {
 	session  *Session
@@ -23,10 +24,31 @@ type Binding struct {
 	bound    *plan.Bound
 	pointers []Pointer // by buffer
 	owned    []Pointer // to free with the binding
-	work     []command
-	graph    Graph
+	work     block
 	held     bool // given out by Bind: nobody else may use it
 	released bool
+}
+
+// block is a list of steps, ready to be run: stretches of work between decisions of the host.
+type block []*stretch
+
+// stretch is steps that are enqueued without waiting, as a graph where the device can capture,
+// and the decision that follows them.
+type stretch struct {
+	work   []command
+	graph  Graph     // of the work, once it was captured
+	choice *decision // nil for the last stretch of a block
+}
+
+// decision is an if or a while: the host reads a byte, the predicate, and goes on in one block
+// or the other.
+type decision struct {
+	step      int
+	predicate Pointer
+	loop      bool
+	// condition of a while runs before its predicate is read. yes runs where that is 1, then
+	// again the condition for a while; no where it is 0.
+	condition, yes, no block
 }
 
 // command is a step that has something to do, ready to be enqueued.
@@ -206,12 +228,51 @@ func (s *Session) newBinding(e *entry, bound *plan.Bound) (*Binding, error) {
 	if err := b.place(); err != nil {
 		return nil, errors.Join(err, b.release())
 	}
-	for i, step := range e.plan.Steps {
-		if !bound.Steps[i].Empty {
-			b.work = append(b.work, b.command(i, step))
+	next := 0
+	b.work = b.block(e.plan.Steps, &next)
+	return b, nil
+}
+
+// block prepares a list of steps. next is the number of the first, and after the list that of
+// the next step.
+func (b *Binding) block(steps []plan.Step, next *int) block {
+	s := &stretch{}
+	list := block{s}
+	for _, step := range steps {
+		number := *next
+		*next++
+		var choice *decision
+		switch {
+		case step.If != nil:
+			choice = &decision{step: number, predicate: b.pointers[step.If.Predicate]}
+			choice.yes = b.block(step.If.Then, next)
+			choice.no = b.block(step.If.Else, next)
+		case step.While != nil:
+			choice = &decision{step: number, predicate: b.pointers[step.While.Predicate], loop: true}
+			choice.condition = b.block(step.While.Condition, next)
+			choice.yes = b.block(step.While.Body, next)
+		case !b.bound.Steps[number].Empty:
+			s.work = append(s.work, b.command(number, step))
+		}
+		if choice != nil {
+			s.choice = choice
+			s = &stretch{}
+			list = append(list, s)
 		}
 	}
-	return b, nil
+	return list
+}
+
+// each visits the stretches of a block and of those inside it.
+func (l block) each(visit func(*stretch)) {
+	for _, s := range l {
+		visit(s)
+		if c := s.choice; c != nil {
+			c.condition.each(visit)
+			c.yes.each(visit)
+			c.no.each(visit)
+		}
+	}
 }
 
 // place gives every buffer its memory: that of the state for a state that the entry reads, or
@@ -292,16 +353,18 @@ func (b *Binding) command(i int, step plan.Step) command {
 	return command{launch: l}
 }
 
-// release frees graph and memory. The device must be idle.
+// release frees graphs and memory. The device must be idle.
 func (b *Binding) release() error {
 	if b.released {
 		return nil
 	}
 	b.released = true
 	var errs []error
-	if b.graph != nil {
-		errs = append(errs, b.graph.Close())
-	}
+	b.work.each(func(s *stretch) {
+		if s.graph != nil {
+			errs = append(errs, s.graph.Close())
+		}
+	})
 	for _, at := range b.owned {
 		errs = append(errs, b.session.device.Free(at))
 	}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,18 +17,25 @@ type Result struct {
 	Dims    map[string]int64 // the sizes of the symbolic dims
 }
 
-// Run runs an entry once: it uploads the inputs, runs the plan, whose new states stay on the
+// Run is RunContext without a way to cancel it.
+func (s *Session) Run(entry string, inputs []*ir.Tensor) (*Result, error) {
+	return s.RunContext(context.Background(), entry, inputs)
+}
+
+// RunContext runs an entry once: it uploads the inputs, runs the plan, whose new states stay on the
 // device, and downloads the outputs. An empty name stands for the only entry that there is.
 // Inputs are the caller's, in the order of the entry; what is wrong with them is reported
-// before anything runs. All errors are diagnostics.
-func (s *Session) Run(entry string, inputs []*ir.Tensor) (*Result, error) {
+// before anything runs. The context is looked at before each decision of an if or a while:
+// when it is done, the run ends there, states keep what was written to them so far, and the
+// error is the context's. All other errors are diagnostics.
+func (s *Session) RunContext(ctx context.Context, entry string, inputs []*ir.Tensor) (*Result, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b, err := s.bind(entry, inputs)
 	if err != nil {
 		return nil, err
 	}
-	if err := b.enqueue(); err != nil {
+	if err := b.enqueue(ctx); err != nil {
 		return nil, b.failed(err)
 	}
 	outputs, err := b.download()
@@ -100,10 +108,14 @@ func (b *Binding) upload(inputs []*ir.Tensor) error {
 	return nil
 }
 
-// Replay enqueues one run on the device's stream 0 and does not wait for it.
-func (b *Binding) Replay() error {
+// Replay is ReplayContext without a way to cancel it.
+func (b *Binding) Replay() error { return b.ReplayContext(context.Background()) }
+
+// ReplayContext enqueues one run on the device's stream 0. It waits for the device only where
+// an if or a while needs its predicate; there the context can end the run, as in RunContext.
+func (b *Binding) ReplayContext(ctx context.Context) error {
 	return b.locked(func() error {
-		if err := b.enqueue(); err != nil {
+		if err := b.enqueue(ctx); err != nil {
 			return b.failed(err)
 		}
 		return nil
@@ -154,8 +166,11 @@ func (b *Binding) locked(f func() error) error {
 
 func (b *Binding) failed(err error) error { return deviceError(b.entry.plan.Entry, err) }
 
-// deviceError makes a diagnostic of what a device reports.
+// deviceError makes a diagnostic of what a device reports; a run that was cancelled is none.
 func deviceError(place string, err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	return diag.Errorf(diag.RunDevice, place, "%v", err).Because(err)
 }
 
@@ -182,40 +197,91 @@ func (b *Binding) download() ([]*ir.Tensor, error) {
 	return outputs, nil
 }
 
-// enqueue enqueues a run: the captured graph where the device can capture.
-func (b *Binding) enqueue() error {
+// enqueue enqueues a run: its stretches as captured graphs where the device can capture.
+func (b *Binding) enqueue(ctx context.Context) error {
 	capturer, ok := b.session.device.(Capturer)
-	if !ok || b.session.options.NoGraph || len(b.work) == 0 {
-		return b.enqueueSteps()
+	if !ok || b.session.options.NoGraph {
+		capturer = nil
 	}
-	if b.graph == nil {
-		if err := b.capture(capturer); err != nil {
+	return b.runBlock(ctx, b.work, capturer)
+}
+
+// runBlock runs a block. It waits for the device where a decision is to be made, and only
+// there looks at the context.
+func (b *Binding) runBlock(ctx context.Context, l block, capturer Capturer) error {
+	for _, s := range l {
+		if err := b.runStretch(s, capturer); err != nil {
+			return err
+		}
+		if s.choice == nil {
+			continue
+		}
+		if err := b.decide(ctx, s.choice, capturer); err != nil {
 			return err
 		}
 	}
-	return b.graph.Replay(0)
+	return nil
 }
 
-func (b *Binding) capture(capturer Capturer) error {
-	if err := capturer.BeginCapture(0); err != nil {
-		return err
+// decide runs an if or a while.
+func (b *Binding) decide(ctx context.Context, c *decision, capturer Capturer) error {
+	for {
+		if err := b.runBlock(ctx, c.condition, capturer); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var predicate [1]byte
+		if err := b.session.device.Download(predicate[:], c.predicate); err != nil {
+			return err
+		}
+		chosen := c.yes
+		if predicate[0] == 0 {
+			chosen = c.no
+		}
+		if err := b.runBlock(ctx, chosen, capturer); err != nil {
+			return err
+		}
+		if !c.loop || predicate[0] == 0 {
+			return nil
+		}
 	}
-	err := b.enqueueSteps()
+}
+
+// runStretch enqueues the work of a stretch.
+func (b *Binding) runStretch(s *stretch, capturer Capturer) error {
+	if capturer == nil || len(s.work) == 0 {
+		return b.enqueueWork(s.work)
+	}
+	if s.graph == nil {
+		var err error
+		if s.graph, err = b.capture(s.work, capturer); err != nil {
+			return err
+		}
+	}
+	return s.graph.Replay(0)
+}
+
+func (b *Binding) capture(work []command, capturer Capturer) (Graph, error) {
+	if err := capturer.BeginCapture(0); err != nil {
+		return nil, err
+	}
+	err := b.enqueueWork(work)
 	graph, end := capturer.EndCapture(0)
 	if err != nil {
 		if end == nil {
 			end = graph.Close()
 		}
-		return errors.Join(err, end)
+		return nil, errors.Join(err, end)
 	}
-	b.graph = graph
-	return end
+	return graph, end
 }
 
-// enqueueSteps enqueues the steps one by one.
-func (b *Binding) enqueueSteps() error {
+// enqueueWork enqueues steps one by one.
+func (b *Binding) enqueueWork(work []command) error {
 	device := b.session.device
-	for _, c := range b.work {
+	for _, c := range work {
 		var err error
 		switch {
 		case c.launch != nil:

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -53,7 +54,7 @@ type entry struct {
 	signature *ir.Entry
 	inputs    []int    // those of the caller
 	outputs   []int    // those of the caller
-	kernels   []Kernel // by step
+	kernels   []Kernel // by number of the step
 
 	inputBuffers, outputBuffers []int // by input and output, -1 for none
 }
@@ -174,12 +175,13 @@ func (s *Session) loadEntry(a *artifact.Artifact, name string, parameters map[st
 	if p.Entry != name || p.Target != s.target {
 		return nil, diag.Errorf(diag.PlanMismatch, place, "the plan is of entry %.100q for %.100q", p.Entry, p.Target)
 	}
-	e := &entry{plan: p, kernels: make([]Kernel, len(p.Steps))}
+	steps := p.Flat()
+	e := &entry{plan: p, kernels: make([]Kernel, len(steps))}
 	e.program, e.signature = p.Signature()
 	e.inputs, e.outputs = callers(p.Inputs), callers(p.Outputs)
 	e.inputBuffers, e.outputBuffers = p.InputBuffers(), p.OutputBuffers()
 	found := map[string]Kernel{}
-	for i, step := range p.Steps {
+	for i, step := range steps {
 		if step.Launch == nil {
 			continue
 		}
@@ -226,7 +228,7 @@ func (s *Session) prepare(initial *entry) error {
 	if err != nil {
 		return err
 	}
-	err = b.enqueueSteps()
+	err = b.runBlock(context.Background(), b.work, nil)
 	if err == nil {
 		err = s.device.Synchronize()
 	}

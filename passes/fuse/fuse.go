@@ -19,16 +19,36 @@ type Decision struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// Run fuses the body of every entry and returns its decisions by entry.
+// Run fuses the body of every entry and returns its decisions by entry. The regions of control
+// flow are fused like bodies: what they use from outside is in memory.
 func Run(p *ir.Program) (map[string][]Decision, error) {
 	decisions := map[string][]Decision{}
 	for _, e := range p.Entries {
-		f := newFuser(p, e)
-		f.groupAll()
-		f.rewrite()
-		decisions[e.Name] = f.decisions
+		sink(e)
+		decisions[e.Name] = fuseBlock(p, e, &e.Body)
+		materialiseResults(e)
 	}
 	return decisions, nil
+}
+
+// fuseBlock fuses a block and the regions of its control flow.
+func fuseBlock(p *ir.Program, e *ir.Entry, b *ir.Block) []Decision {
+	f := newFuser(p, e, b)
+	f.groupAll()
+	f.rewrite()
+	decisions := f.decisions
+	for _, op := range b.Ops {
+		if op.Kind == ir.OpKernel {
+			continue
+		}
+		for _, r := range op.Regions {
+			decisions = append(decisions, fuseBlock(p, e, r)...)
+		}
+		if op.Kind == ir.OpWhile {
+			materialiseCarried(e, op.Regions[1])
+		}
+	}
+	return decisions
 }
 
 // maxOps and maxOperands bound a group, so that its kernel fits a thread's registers.
@@ -40,9 +60,10 @@ const (
 type fuser struct {
 	program   *ir.Program
 	entry     *ir.Entry
+	block     *ir.Block
 	ops       []*ir.Op
 	def       map[ir.Value]int // index of the defining operation
-	users     [][]int          // by operation; -1 is a result of the entry
+	users     [][]int          // by operation; -1 is a result of the block
 	memberOf  [][]*group       // by operation
 	groups    []*group         // roots descending
 	decisions []Decision
@@ -60,8 +81,8 @@ type group struct {
 	joined  []int          // members whose producers are still to be looked at
 }
 
-func newFuser(p *ir.Program, e *ir.Entry) *fuser {
-	f := &fuser{program: p, entry: e, ops: e.Body.Ops, def: map[ir.Value]int{}}
+func newFuser(p *ir.Program, e *ir.Entry, b *ir.Block) *fuser {
+	f := &fuser{program: p, entry: e, block: b, ops: b.Ops, def: map[ir.Value]int{}}
 	f.users, f.memberOf = make([][]int, len(f.ops)), make([][]*group, len(f.ops))
 	for i, op := range f.ops {
 		for _, r := range op.Results {
@@ -73,7 +94,7 @@ func newFuser(p *ir.Program, e *ir.Entry) *fuser {
 			f.users[j] = append(f.users[j], i)
 		}
 	}
-	for _, v := range e.Body.Results {
+	for _, v := range b.Results {
 		if j, ok := f.def[v]; ok {
 			f.users[j] = append(f.users[j], -1)
 		}
@@ -281,10 +302,10 @@ func sortedMembers(g *group) []int {
 	return members
 }
 
-// rewrite replaces the body by the kernel operations, in the order of their roots.
+// rewrite replaces the block's operations by the kernel operations, in the order of their roots.
 func (f *fuser) rewrite() {
 	slices.Reverse(f.groups)
-	body := &f.entry.Body
+	body := f.block
 	body.Ops = nil
 	for _, g := range f.groups {
 		if f.ops[g.root].Kind.Info().Class == ir.ClassControl {
@@ -293,7 +314,6 @@ func (f *fuser) rewrite() {
 		}
 		body.Ops = append(body.Ops, f.kernel(g))
 	}
-	f.materialiseResults()
 }
 
 // kernel makes the kernel operation of a group, with values of its own inside.
@@ -333,21 +353,33 @@ func (f *fuser) kernel(g *group) *ir.Op {
 
 // materialiseResults gives each result of the entry memory of its own: a copy where it is a
 // parameter or another result too.
-func (f *fuser) materialiseResults() {
+func materialiseResults(e *ir.Entry) {
 	seen := map[ir.Value]bool{}
-	for _, v := range f.entry.Body.Params {
+	for _, v := range e.Body.Params {
 		seen[v] = true
 	}
-	for i, v := range f.entry.Body.Results {
-		if !seen[v] {
-			seen[v] = true
-			continue
+	for i, v := range e.Body.Results {
+		if seen[v] {
+			e.Body.Results[i] = copied(e, &e.Body, v)
 		}
-		t := f.entry.Type(v)
-		inner := f.entry.NewValue(t)
-		copied := f.entry.NewValue(t)
-		f.entry.Body.Ops = append(f.entry.Body.Ops, &ir.Op{Kind: ir.OpKernel, Operands: []ir.Value{v}, Results: []ir.Value{copied},
-			Attrs: &ir.KernelAttrs{}, Regions: []*ir.Block{{Params: []ir.Value{inner}, Results: []ir.Value{inner}}}})
-		f.entry.Body.Results[i] = copied
+		seen[v] = true
 	}
+}
+
+// materialiseCarried copies the values that a while's body passes from one of its parameters to
+// another, so that each can be overwritten when the iteration ends.
+func materialiseCarried(e *ir.Entry, body *ir.Block) {
+	for i, v := range body.Results {
+		if j := slices.Index(body.Params, v); j >= 0 && j != i {
+			body.Results[i] = copied(e, body, v)
+		}
+	}
+}
+
+// copied adds a kernel that copies a value.
+func copied(e *ir.Entry, b *ir.Block, v ir.Value) ir.Value {
+	inner, out := e.NewValue(e.Type(v)), e.NewValue(e.Type(v))
+	b.Ops = append(b.Ops, &ir.Op{Kind: ir.OpKernel, Operands: []ir.Value{v}, Results: []ir.Value{out},
+		Attrs: &ir.KernelAttrs{}, Regions: []*ir.Block{{Params: []ir.Value{inner}, Results: []ir.Value{inner}}}})
+	return out
 }

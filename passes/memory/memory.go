@@ -1,5 +1,10 @@
 // Package memory gives every value of a scheduled entry a place: the caller's memory, a
 // state's, or a buffer of the arena, which values share whose lives do not overlap.
+//
+// Control flow makes values share a place on purpose, so that few copies are needed: the
+// regions of an if write its results where they are wanted, and what a while carries has one
+// place for all iterations, which its operand and its body write directly where nothing else
+// reads or needs the old value then. Where places differ, the plan copies.
 package memory
 
 import (
@@ -18,6 +23,8 @@ func Run(p *ir.Program) (bool, error) {
 }
 
 func plan(e *ir.Entry) {
+	l := newLives(e)
+	l.block(&e.Body)
 	m := &ir.Memory{Places: make([]ir.Place, len(e.Types))}
 	for i, v := range e.Body.Params {
 		m.Places[v] = ir.Place{Kind: ir.InInput, Index: i}
@@ -26,37 +33,33 @@ func plan(e *ir.Entry) {
 	for _, in := range e.Inputs {
 		inputStates[in.State] = in.State != ""
 	}
-	last := map[ir.Value]int{} // last step that reads a value
-	end := len(e.Body.Ops)
-	for i, op := range e.Body.Ops {
-		for _, v := range op.Operands {
-			last[v] = i
-		}
-		for _, r := range op.Regions {
-			r.Uses(func(v *ir.Value) { last[*v] = i })
-		}
-		for _, r := range op.Regions {
-			r.Uses(func(v *ir.Value) { last[*v] = i })
-		}
-	}
+	places := map[ir.Value]ir.Place{} // by root
 	for i, v := range e.Body.Results {
 		// A state that the entry also reads takes its new value after all reads, by a copy;
 		// other results are written in place.
 		if inputStates[e.Outputs[i].State] {
-			last[v] = end
+			l.use(v, l.next)
 			continue
 		}
-		m.Places[v] = ir.Place{Kind: ir.InOutput, Index: i}
+		places[l.root(v)] = ir.Place{Kind: ir.InOutput, Index: i}
 	}
 	var live []placed
-	for i, op := range e.Body.Ops {
-		for _, r := range op.Results {
-			if m.Places[r].Kind == ir.Nowhere {
-				live = append(live, placed{r, ir.ArenaBuffer{Size: e.Type(r).Bytes(), First: i, Last: max(i, last[r])}})
-			}
+	for _, v := range l.defined {
+		if root := l.root(v); root == v && places[v].Kind == ir.Nowhere {
+			places[v] = ir.Place{Kind: ir.InArena}
+			r := l.shared(v)
+			live = append(live, placed{v, ir.ArenaBuffer{Size: e.Type(v).Bytes(), First: r.first, Last: r.last}})
 		}
 	}
 	arrange(m, live)
+	for _, v := range l.defined {
+		root := l.root(v)
+		if places[root].Kind != ir.InArena {
+			m.Places[v] = places[root]
+		} else {
+			m.Places[v] = m.Places[root]
+		}
+	}
 	e.Memory = m
 }
 
