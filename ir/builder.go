@@ -74,6 +74,14 @@ func (b *Builder) Op(kind Kind, attrs Attrs, regions []*Block, operands ...Value
 	return op.Results
 }
 
+// wantAxis raises the diagnostic for an axis that x does not have.
+func (b *Builder) wantAxis(kind Kind, x Value, axis int) {
+	if axis < 0 || axis >= b.Rank(x) {
+		Fail(diag.Errorf("W2002", b.Loc, "%s: axis %d of %s", kind, axis, b.Type(x)).
+			Suggest("the model asks for an operation that does not type-check; check its shapes and types, or export it again"))
+	}
+}
+
 func (b *Builder) one(kind Kind, attrs Attrs, operands ...Value) Value {
 	return b.Op(kind, attrs, nil, operands...)[0]
 }
@@ -181,6 +189,7 @@ func (b *Builder) Slice(x Value, start, limit []Dim, stride []int64) Value {
 
 // SliceAxis takes [start, limit) with a stride along one axis.
 func (b *Builder) SliceAxis(x Value, axis int, start, limit Dim, stride int64) Value {
+	b.wantAxis(OpSlice, x, axis)
 	shape := b.Shape(x)
 	starts, limits, strides := make([]Dim, len(shape)), slices.Clone(shape), make([]int64, len(shape))
 	for i := range strides {
@@ -224,6 +233,7 @@ func (b *Builder) Scatter(x, indices, updates Value, a *ScatterAttrs) Value {
 // Take picks slices of x along an axis at indices of any shape, whose dims take the axis's
 // place. Indices are clamped.
 func (b *Builder) Take(x, indices Value, axis int) Value {
+	b.wantAxis(OpGather, x, axis)
 	rank, irank := b.Rank(x), b.Rank(indices)
 	a := &GatherAttrs{CollapsedSliceDims: []int{axis}, StartIndexMap: []int{axis}, IndexVectorDim: irank}
 	a.SliceSizes = slices.Clone(b.Shape(x))
@@ -251,6 +261,7 @@ func (b *Builder) Reduce(c Combine, x Value, axes ...int) Value {
 func (b *Builder) ReduceKeep(c Combine, x Value, axes ...int) Value {
 	shape := slices.Clone(b.Shape(x))
 	for _, a := range axes {
+		b.wantAxis(OpReduce, x, a)
 		shape[a] = Const(1)
 	}
 	return b.Reshape(b.Reduce(c, x, axes...), shape)
