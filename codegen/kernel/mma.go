@@ -22,24 +22,16 @@ type mma struct {
 	warpN   *Expr
 }
 
-// chunkSize is the number of half elements in 16 bytes.
-const chunkSize = 8
-
 // mmaTile is one operand's tile. Its elements lie along k ([row][k]) or along rows ([k][row]),
 // whichever is adjacent in global memory.
 type mmaTile struct {
+	*sharedTile
 	rows   int // of the tile
 	alongK bool
-	async  bool // chunks are plain loads of 16 bytes
-	shared *Buffer
-	width  int // elements of a row of shared memory
-	height int
 	total  ir.Dim
 	dims   []ir.Dim
-	value  ir.Value
 	first  *Expr
 	point  func(batch, free, k []*Expr) (*Point, *Expr)
-	whole  bool // a chunk is inside when its first element is
 }
 
 // buildMMA emits the kernel of a contract group on tensor cores.
@@ -66,116 +58,42 @@ func (g *group) buildMMA() {
 }
 
 func (c *mma) newTile(rows int, total ir.Dim, dims []ir.Dim, v ir.Value, first *Expr, point func(batch, free, k []*Expr) (*Point, *Expr)) *mmaTile {
-	t := &mmaTile{rows: rows, total: total, dims: dims, value: v, first: first, point: point, alongK: true, width: c.s.TileK, height: rows}
+	b := c.ev.b
+	t := &mmaTile{rows: rows, total: total, dims: dims, first: first, point: point,
+		sharedTile: &sharedTile{ev: c.ev, threads: c.s.Threads, dtype: c.dtype, value: v}}
 	for _, alongK := range []bool{true, false} {
 		t.orient(c, alongK)
-		if _, _, ok := c.plainLoad(t, c.ev.b.Idx(0), c.chunkAt(t, 0)); ok {
-			t.async = true
-			break
+		row, chunk := t.chunkOf(0)
+		if _, _, ok := t.plainLoad(b.Idx(0), row, chunk); ok {
+			t.allocate(c.s.Stages)
+			return t
 		}
 	}
-	if !t.async {
-		t.orient(c, true)
-	}
-	t.shared = c.ev.b.SharedArray(c.dtype, int64(c.s.Stages*t.width*t.height))
+	t.orient(c, true)
+	t.allocate(c.s.Stages)
 	return t
 }
 
+// orient lays the tile out along k or along rows.
 func (t *mmaTile) orient(c *mma, alongK bool) {
+	ev, b := c.ev, c.ev.b
 	t.alongK, t.width, t.height = alongK, c.s.TileK, t.rows
 	along := c.kTotal
 	if !alongK {
 		t.width, t.height, along = t.rows, c.s.TileK, t.total
 	}
-	t.whole = along.DivisibleBy(chunkSize, c.ev.prog.Divisor)
-}
-
-// place is a thread's chunk: row and chunk of the row in shared memory.
-type place struct{ row, chunk *Expr }
-
-// chunkAt is the thread's i-th chunk.
-func (c *mma) chunkAt(t *mmaTile, i int) place {
-	b := c.ev.b
-	id := b.Add(b.ThreadIndex(), b.Idx(int64(i*c.s.Threads)))
-	row, chunk := b.DivMod(id, b.Idx(int64(t.width/chunkSize)))
-	return place{row, chunk}
-}
-
-// swizzled is the element offset of a chunk in a buffer of shared memory.
-func (c *mma) swizzled(t *mmaTile, row, chunk *Expr) *Expr {
-	b := c.ev.b
-	perRow := int64(t.width / chunkSize)
-	turn := row
-	if perRow < 8 { // several rows share the 128 bytes of all banks
-		turn, _ = b.DivMod(row, b.Idx(8/perRow))
-	}
-	_, turn = b.DivMod(turn, b.Idx(min(perRow, 8)))
-	return b.Add(b.Mul(row, b.Idx(int64(t.width))), b.Mul(b.Arith(Xor, b.Index, chunk, turn), b.Idx(chunkSize)))
-}
-
-// points gives the elements of a chunk and whether each is inside of the operand.
-func (c *mma) points(t *mmaTile, k0 *Expr, at place) ([]*Point, []*Expr) {
-	ev, b := c.ev, c.ev.b
-	points, valid := make([]*Point, chunkSize), make([]*Expr, chunkSize)
-	first := b.Mul(at.chunk, b.Idx(chunkSize))
-	for l := range chunkSize {
-		along, bound := b.Add(first, b.Idx(int64(l))), first
-		if !t.whole {
-			bound = along
+	t.whole = along.DivisibleBy(chunkSize, ev.prog.Divisor)
+	t.at = func(k0, row, column, bound *Expr) (*Point, *Expr) {
+		r, k, rBound, kBound := row, column, row, bound
+		if !alongK {
+			r, k, rBound, kBound = column, row, bound, row
 		}
-		row, k, rowBound, kBound := at.row, along, at.row, bound
-		if !t.alongK {
-			row, k, rowBound, kBound = along, at.row, bound, at.row
-		}
-		inside := b.And(b.Less(b.Add(t.first, rowBound), b.Size(t.total)), b.Less(b.Add(k0, kBound), b.Size(c.kTotal)))
-		p, element := t.point(c.batchAt, ev.delinearize(b.Add(t.first, row), t.dims), ev.delinearize(b.Add(k0, k), c.k))
+		inside := b.And(b.Less(b.Add(t.first, rBound), b.Size(t.total)), b.Less(b.Add(k0, kBound), b.Size(c.kTotal)))
+		p, element := t.point(c.batchAt, ev.delinearize(b.Add(t.first, r), t.dims), ev.delinearize(b.Add(k0, k), c.k))
 		if element != nil {
 			inside = b.And(inside, element)
 		}
-		points[l], valid[l] = p, inside
-	}
-	return points, valid
-}
-
-// plainLoad tells whether a chunk is 16 adjacent bytes of a buffer, all inside or all outside;
-// then it gives the load and the predicate.
-func (c *mma) plainLoad(t *mmaTile, k0 *Expr, at place) (load, valid *Expr, ok bool) {
-	points, inside := c.points(t, k0, at)
-	for _, v := range inside[1:] {
-		if v != inside[0] {
-			return nil, nil, false
-		}
-	}
-	if !c.ev.nonZero(c.ev.shape(t.value)) {
-		return nil, nil, false
-	}
-	values := c.ev.value(t.value, c.ev.clampPoints(points, inside))
-	for i, x := range values {
-		if x.Op != Lane || x.Imm != int64(i) || x.Args[0] != values[0].Args[0] || x.Args[0].Imm != chunkSize || x.Args[0].Buffer.DType != c.dtype {
-			return nil, nil, false
-		}
-	}
-	return values[0].Args[0], inside[0], true
-}
-
-// fill brings the tile at k0 into one of the shared buffers.
-func (c *mma) fill(t *mmaTile, stage, k0 *Expr) {
-	b := c.ev.b
-	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
-	chunks := t.width * t.height / chunkSize
-	for i := 0; i*c.s.Threads < chunks; i++ {
-		at := c.chunkAt(t, i)
-		store := func() {
-			to := b.Add(base, c.swizzled(t, at.row, at.chunk))
-			if load, valid, ok := c.plainLoad(t, k0, at); ok {
-				size := b.Select(valid, b.Int(ir.I32, 16), b.Int(ir.I32, 0))
-				b.Do("cp.async.cg.shared.global.16.zfill", b.Address(t.shared, to), b.Address(load.Buffer, load.Args[0]), size)
-				return
-			}
-			points, valid := c.points(t, k0, at)
-			b.Store(t.shared, to, c.ev.guarded(t.value, points, valid, repeat(b.Float(ir.F32, 0), chunkSize))...)
-		}
-		b.If(b.Less(b.Add(b.ThreadIndex(), b.Idx(int64(i*c.s.Threads))), b.Idx(int64(chunks))), store)
+		return p, inside
 	}
 }
 
@@ -206,8 +124,8 @@ func (c *mma) multiply() []*Expr {
 }
 
 func (c *mma) fillBoth(stage, k0 *Expr) {
-	c.fill(c.lhs, stage, k0)
-	c.fill(c.rhs, stage, k0)
+	c.lhs.fill(stage, k0)
+	c.rhs.fill(stage, k0)
 }
 
 func (c *mma) nextStage(stage *Expr) *Expr {
@@ -250,26 +168,16 @@ func (c *mma) multiplyTile(stage *Expr, sums []*Expr) []*Expr {
 // pairs (k 0-7 and 8-15 of rows 0-7, then of rows 8-15).
 func (c *mma) matrix(t *mmaTile, stage, warp *Expr, row, k int, lhs bool) []*Expr {
 	b := c.ev.b
-	half, eighth := b.DivMod(c.lane, b.Idx(8)) // matrix 0..3 and row in it
-	upper, odd := b.DivMod(half, b.Idx(2))
-	rowHalf, kHalf := odd, upper
+	high, low, eighth := matrixLane(b, c.lane)
+	rowHalf, kHalf := low, high
 	if !lhs {
-		rowHalf, kHalf = upper, odd
+		rowHalf, kHalf = high, low
 	}
-	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
-	name := "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
-	var at *Expr
 	if t.alongK {
-		r := b.Add(b.Add(warp, b.Idx(int64(row))), b.Add(b.Mul(rowHalf, b.Idx(8)), eighth))
-		at = c.swizzled(t, r, b.Add(kHalf, b.Idx(int64(k/chunkSize))))
-	} else {
-		name = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
-		r := b.Add(b.Idx(int64(k)), b.Add(b.Mul(kHalf, b.Idx(8)), eighth))
-		chunk, _ := b.DivMod(b.Add(warp, b.Idx(int64(row))), b.Idx(chunkSize))
-		at = c.swizzled(t, r, b.Add(chunk, rowHalf))
+		return t.matrices(stage, b.Add(warp, b.Idx(int64(row))), k, rowHalf, kHalf, eighth, false)
 	}
-	word := []ir.DType{ir.I32, ir.I32, ir.I32, ir.I32}
-	return b.Instruction(name, word, b.Address(t.shared, b.Add(base, at)))
+	chunk, _ := b.DivMod(b.Add(warp, b.Idx(int64(row))), b.Idx(chunkSize))
+	return t.matrices(stage, b.Idx(int64(k)), 0, kHalf, b.Add(chunk, rowHalf), eighth, true)
 }
 
 // finish runs the epilogue: a thread has pairs of adjacent columns in rows lane/4 and lane/4+8.

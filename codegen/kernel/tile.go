@@ -1,0 +1,129 @@
+package kernel
+
+import "weft/ir"
+
+// chunkSize is the number of half elements in 16 bytes.
+const chunkSize = 8
+
+// sharedTile is a tile of half elements on its way from global memory to the tensor cores. It
+// has one or several buffers (stages) of height rows and width elements in shared memory. Rows
+// are cut into chunks of 16 bytes whose order is permuted by row (swizzle), so that ldmatrix
+// and the copies that fill it meet no bank conflicts.
+type sharedTile struct {
+	ev            *evaluator
+	threads       int
+	dtype         ir.DType // F16 or BF16
+	value         ir.Value
+	width, height int
+	shared        *Buffer
+	// at gives the element of value at a row and column of the tile whose origin is given, and
+	// whether it is inside of the operand; bound is the column that decides about the latter.
+	at func(origin, row, column, bound *Expr) (*Point, *Expr)
+	// whole: the elements of a chunk are all inside or all outside.
+	whole bool
+}
+
+// allocate gives the tile its shared memory.
+func (t *sharedTile) allocate(stages int) {
+	t.shared = t.ev.b.SharedArray(t.dtype, int64(stages*t.width*t.height))
+}
+
+// chunkOf is the thread's i-th chunk: its row, and its number in the row.
+func (t *sharedTile) chunkOf(i int) (row, chunk *Expr) {
+	b := t.ev.b
+	id := b.Add(b.ThreadIndex(), b.Idx(int64(i*t.threads)))
+	return b.DivMod(id, b.Idx(int64(t.width/chunkSize)))
+}
+
+// swizzled is the element offset of a chunk in a stage.
+func (t *sharedTile) swizzled(row, chunk *Expr) *Expr {
+	b := t.ev.b
+	perRow := int64(t.width / chunkSize)
+	turn := row
+	if perRow < 8 { // several rows share the 128 bytes of all banks
+		turn, _ = b.DivMod(row, b.Idx(8/perRow))
+	}
+	_, turn = b.DivMod(turn, b.Idx(min(perRow, 8)))
+	return b.Add(b.Mul(row, b.Idx(int64(t.width))), b.Mul(b.Arith(Xor, b.Index, chunk, turn), b.Idx(chunkSize)))
+}
+
+// points gives the elements of a chunk and whether each is inside of the operand.
+func (t *sharedTile) points(origin, row, chunk *Expr) ([]*Point, []*Expr) {
+	b := t.ev.b
+	points, valid := make([]*Point, chunkSize), make([]*Expr, chunkSize)
+	first := b.Mul(chunk, b.Idx(chunkSize))
+	for l := range chunkSize {
+		column := b.Add(first, b.Idx(int64(l)))
+		bound := first
+		if !t.whole {
+			bound = column
+		}
+		points[l], valid[l] = t.at(origin, row, column, bound)
+	}
+	return points, valid
+}
+
+// plainLoad tells whether a chunk is 16 adjacent bytes of a buffer, all inside or all outside;
+// then it gives the load and the predicate.
+func (t *sharedTile) plainLoad(origin, row, chunk *Expr) (load, valid *Expr, ok bool) {
+	points, inside := t.points(origin, row, chunk)
+	for _, v := range inside[1:] {
+		if v != inside[0] {
+			return nil, nil, false
+		}
+	}
+	if !t.ev.nonZero(t.ev.shape(t.value)) {
+		return nil, nil, false
+	}
+	values := t.ev.value(t.value, t.ev.clampPoints(points, inside))
+	for i, x := range values {
+		if x.Op != Lane || x.Imm != int64(i) || x.Args[0] != values[0].Args[0] || x.Args[0].Imm != chunkSize || x.Args[0].Buffer.DType != t.dtype {
+			return nil, nil, false
+		}
+	}
+	return values[0].Args[0], inside[0], true
+}
+
+// fill brings the tile at origin into a stage: by asynchronous copies where chunks are plain
+// loads, else through registers. What is outside of the operand becomes zero.
+func (t *sharedTile) fill(stage, origin *Expr) {
+	b := t.ev.b
+	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
+	chunks := t.width * t.height / chunkSize
+	for i := 0; i*t.threads < chunks; i++ {
+		row, chunk := t.chunkOf(i)
+		b.If(b.Less(b.Add(b.ThreadIndex(), b.Idx(int64(i*t.threads))), b.Idx(int64(chunks))), func() {
+			to := b.Add(base, t.swizzled(row, chunk))
+			if load, valid, ok := t.plainLoad(origin, row, chunk); ok {
+				size := b.Select(valid, b.Int(ir.I32, 16), b.Int(ir.I32, 0))
+				b.Do("cp.async.cg.shared.global.16.zfill", b.Address(t.shared, to), b.Address(load.Buffer, load.Args[0]), size)
+				return
+			}
+			points, valid := t.points(origin, row, chunk)
+			b.Store(t.shared, to, t.ev.guarded(t.value, points, valid, repeat(b.Float(ir.F32, 0), chunkSize))...)
+		})
+	}
+}
+
+// matrices loads four 8x8 matrices of a stage. rowHalf and columnHalf say for the thread's
+// matrix (0 to 3, given as a pair of bits by lane) which half of 16 rows and 16 columns it is.
+func (t *sharedTile) matrices(stage, row *Expr, column int, rowHalf, columnHalf, eighth *Expr, transposed bool) []*Expr {
+	b := t.ev.b
+	name := "ldmatrix.sync.aligned.m8n8.x4.shared.b16"
+	if transposed {
+		name = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
+	}
+	r := b.Add(row, b.Add(b.Mul(rowHalf, b.Idx(8)), eighth))
+	at := t.swizzled(r, b.Add(columnHalf, b.Idx(int64(column/chunkSize))))
+	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
+	word := []ir.DType{ir.I32, ir.I32, ir.I32, ir.I32}
+	return b.Instruction(name, word, b.Address(t.shared, b.Add(base, at)))
+}
+
+// matrixLane gives the parts of a lane's number that choose what it addresses in ldmatrix.x4:
+// the matrix as two bits, and the row in it.
+func matrixLane(b *Builder, lane *Expr) (high, low, eighth *Expr) {
+	matrix, eighth := b.DivMod(lane, b.Idx(8))
+	high, low = b.DivMod(matrix, b.Idx(2))
+	return high, low, eighth
+}
