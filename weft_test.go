@@ -28,7 +28,6 @@ import (
 var refused = map[string]diag.Code{
 	"ops_scatter/model.onnx": "W1220", // shapes that depend on data
 	"ops_scatter/model.pt2":  "W2001", // bincount: a result whose size depends on data
-	"ops_rare/model.pt2":     "W4005", // a while loop
 }
 
 // mistyped lists outputs whose type the exporter changed: they are compared by value.

@@ -8,6 +8,5 @@ var compileCodes = []Info{
 	{"W4002", BadInput, "unsupported llc version", "PTX is promised to be the same bytes for LLVM 19 only. Install it, or set WEFT_LLC to use the llc that you have; its version then is part of the artifact's key."},
 	{"W4003", Unsupported, "no kernel for an operator", "The compiled path has no kernel for this operator yet. The float64 evaluator runs it: `weft run --device reference`."},
 	{"W4004", Unsupported, "no kernel for an element type", "Kernels compute with bool, 8- to 64-bit integers, f16, bf16, f32 and f64. Convert in the model, or run it with `weft run --device reference`."},
-	{"W4005", Unsupported, "no plan step for an operator", "The launch plan cannot express this operator (control flow) yet. The float64 evaluator runs it: `weft run --device reference`."},
 	{NoAssembler, BadInput, "ptxas not found", "--code cubin and --code both need NVIDIA's assembler. `weft doctor` shows what was found and the command that installs it; WEFT_PTXAS names another one. A plain compile (--code ptx) does without: the driver assembles at load."},
 }

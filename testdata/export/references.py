@@ -22,7 +22,13 @@ def padded():
     return torch.randint(0, 256, (2, 32)), mask
 
 
+def repeated(*counts):
+    return {f'times{n}': lambda n=n: (torch.randn(4, 4), torch.tensor(n)) for n in counts}
+
+
 INPUTS = {
+    'cond': {'negative': lambda: (-torch.rand(4, 4),)},  # the other branch
+    'while_loop': repeated(0, 1, 12),
     'mlp': batches(1, 64),
     'gpt2_tiny': {'seed1': lambda: (torch.randint(0, 256, (2, 32)),)},
     'bert_tiny': {'padded': padded},
