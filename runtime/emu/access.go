@@ -256,6 +256,11 @@ func (w *worker) load(wp *warp, in *instruction, mask uint32) *Fault {
 		if fault != nil {
 			return fault
 		}
+		if w.flights > 0 {
+			if fault := w.checkInFlight(wp, in, lanes, &p, runtime.Read); fault != nil {
+				return fault
+			}
+		}
 		if p.region.checkRead && !(p.region == &w.shared && w.sharedReady) {
 			if fault := w.checkWritten(wp, in, lanes, &p); fault != nil {
 				return fault
@@ -344,6 +349,11 @@ func (w *worker) store(wp *warp, in *instruction, mask uint32) *Fault {
 		lanes, fault := w.resolve(wp, in, mask, runtime.Write, &p)
 		if fault != nil {
 			return fault
+		}
+		if w.flights > 0 {
+			if fault := w.checkInFlight(wp, in, lanes, &p, runtime.Write); fault != nil {
+				return fault
+			}
 		}
 		a := in.access
 		for n, slot := range a.slots {
@@ -441,6 +451,9 @@ func (w *worker) atomic(wp *warp, in *instruction, mask uint32) *Fault {
 	for mask != 0 {
 		lanes, fault := w.resolve(wp, in, mask, runtime.Write, &p)
 		if fault != nil {
+			return fault
+		}
+		if fault := w.checkInFlight(wp, in, lanes, &p, runtime.Write); fault != nil {
 			return fault
 		}
 		if p.region.checkRead {

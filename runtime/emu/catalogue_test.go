@@ -2,6 +2,7 @@ package emu
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,14 +14,16 @@ func TestCatalogue(t *testing.T) {
 	classes := map[string]string{"r": "%r", "l": "%rd", "f": "%f", "d": "%fd", "h": "%rs"}
 	for _, row := range ptx.Catalogue() {
 		text := row.Text
-		for n, c := range strings.Split(row.Constraints, ",") {
+		for n, c := range slices.Backward(strings.Split(row.Constraints, ",")) { // $10 before $1
 			if class, ok := classes[strings.TrimPrefix(c, "=")]; ok {
 				text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), fmt.Sprintf("%s%d", class, n+1))
+			} else if c == "n" {
+				text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), "2")
 			} else if c != "~{memory}" {
 				t.Errorf("%s: constraint %q", row.Name, c)
 			}
 		}
-		if err := Check(kernelText(".reg .f64 %fd<9>; " + text)); err != nil {
+		if err := Check(kernelText("{ .reg .f64 %fd<20>; .reg .b32 %r<20>; .reg .f32 %f<20>; " + text + " }")); err != nil {
 			t.Errorf("%s: %v", row.Name, err)
 		}
 	}

@@ -33,6 +33,7 @@ type LaunchStatistics struct {
 	Blocks       int64
 	Warps        int64
 	Instructions int64 // warp instructions executed
+	LeakedCopies int64 // asynchronous copies, counted by thread, that it ended without waiting for
 }
 
 // Device implements runtime.Device and runtime.Capturer.

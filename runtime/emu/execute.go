@@ -228,6 +228,8 @@ func (w *worker) rare(wp *warp, in *instruction, mask uint32) *Fault {
 		wp.exit(mask)
 	case opTrap:
 		return w.fault(Trapped, wp, bits.TrailingZeros32(mask), in, "")
+	case opSpecial:
+		return in.extra.run(w, wp, in, mask)
 	case opAtomic:
 		return w.atomic(wp, in, mask)
 	case opBarrier, opBarrierReduce:

@@ -19,12 +19,14 @@ const (
 	WarpDivergence // a warp-wide instruction whose lanes are not all there
 	BudgetExceeded
 	Trapped
+	InFlight // touches bytes that an asynchronous copy may still be writing
 )
 
 var faultNames = [...]string{
 	OutOfBounds: "access out of bounds", Misaligned: "misaligned access", AccessDenied: "access not declared",
 	Uninitialised: "read of uninitialised memory", BarrierDivergence: "barrier divergence", Deadlock: "deadlock",
 	WarpDivergence: "warp divergence", BudgetExceeded: "instruction budget exceeded", Trapped: "trap",
+	InFlight: "missing wait",
 }
 
 func (k FaultKind) String() string { return faultNames[k] }

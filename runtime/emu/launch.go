@@ -48,7 +48,8 @@ type launchState struct {
 	next         atomic.Int64 // next block to run
 	firstFailure atomic.Int64 // lowest block that failed
 	instructions atomic.Int64
-	mutex        sync.Mutex // guards fault, and atomics in global memory
+	leaked       atomic.Int64 // asynchronous copies that no thread waited for
+	mutex        sync.Mutex   // guards fault, and atomics in global memory
 	fault        *Fault
 }
 
@@ -199,7 +200,7 @@ func (s *launchState) run() error {
 	s.device.total += count
 	if observe := s.device.options.Observe; observe != nil {
 		warps := s.blocks * int64((s.threads+warpSize-1)/warpSize)
-		observe(LaunchStatistics{s.kernel.name, s.label, s.blocks, warps, count})
+		observe(LaunchStatistics{s.kernel.name, s.label, s.blocks, warps, count, s.leaked.Load()})
 	}
 	if s.fault != nil {
 		return s.fault

@@ -37,6 +37,7 @@ const (
 	opBarrierReduce
 	opExit
 	opTrap
+	opSpecial // extra.run does it
 	opNothing
 )
 
@@ -79,6 +80,7 @@ type extra struct {
 	insert  func(a, b uint64, c, d uint32) uint64
 	count   int32 // slot of a barrier's thread count
 	reduce  func(a, b uint32) uint32
+	run     func(w *worker, wp *warp, in *instruction, mask uint32) *Fault
 }
 
 // memoryAccess describes a load, store or atomic.
@@ -127,6 +129,7 @@ type kernel struct {
 	staticShared int
 	dynamicAlign int  // of extern shared memory, 0 if there is none
 	sequential   bool // results depend on the order of blocks: they run one by one
+	async        bool // has asynchronous copies
 	maxThreads   [3]int
 	reqThreads   [3]int
 }

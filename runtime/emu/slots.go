@@ -15,7 +15,7 @@ import (
 // written returns the operands that an instruction writes.
 func written(in *ptx.Instruction) []ptx.Operand {
 	switch in.Opcode {
-	case "st", "red", "bra", "brx", "ret", "exit", "trap", "membar", "fence", "prefetch", "prefetchu", "discard", "nanosleep":
+	case "st", "stmatrix", "cp", "red", "bra", "brx", "ret", "exit", "trap", "membar", "fence", "prefetch", "prefetchu", "discard", "nanosleep":
 		return nil
 	case "bar", "barrier":
 		if !in.Has("red") {

@@ -28,6 +28,7 @@ func (w *worker) barrier(wp *warp, in *instruction, mask uint32) *Fault {
 	}
 	if in.extra.mode == "arrive" {
 		w.arrived[barrier] += warpSize
+		w.publish(wp)
 		return nil
 	}
 	wp.state, wp.barrier, wp.threads, wp.waitingAt = waiting, barrier, threads, in

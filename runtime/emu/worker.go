@@ -20,6 +20,9 @@ type worker struct {
 	discard32   lanes32
 	discard64   lanes64
 	arrived     map[uint32]int // bar.arrive: threads by barrier
+	product     product
+	flights     int      // lanes that have bytes in flight
+	inFlight    []uint64 // bytes of shared memory that an asynchronous copy is about to write, one a bit
 }
 
 // warpState says why a warp does not run.
@@ -52,6 +55,7 @@ type warp struct {
 	barrier    uint32 // while waiting
 	threads    int    // count of the barrier, 0 for all
 	waitingAt  *instruction
+	async      *asyncState // nil if the kernel has no asynchronous copies
 }
 
 func newWorker(s *launchState) *worker {
@@ -107,6 +111,7 @@ func (w *worker) runBlock(block int64) *Fault {
 	w.sharedReady = len(w.shared.data) == 0
 	clear(w.shared.init)
 	clear(w.arrived)
+	w.resetAsync()
 	for i := range w.warps {
 		w.startWarp(&w.warps[i])
 	}
@@ -128,6 +133,7 @@ func (w *worker) runBlock(block int64) *Fault {
 			return fault
 		}
 		if !released {
+			w.leaked.Add(w.unwaited())
 			return w.checkAllExited()
 		}
 	}
@@ -261,6 +267,7 @@ func (w *worker) pass(barrier uint32) {
 	reduceBarrier(passing)
 	for _, wp := range passing {
 		wp.state = ready
+		w.publish(wp)
 	}
 	delete(w.arrived, barrier)
 	if !w.sharedReady {

@@ -1,0 +1,217 @@
+package emu
+
+import (
+	"math"
+	"math/bits"
+)
+
+// How a tensor core sums. It does not round after each addition: for every element of D it
+// takes the exact products of a row of A and a column of B and the element of C, aligns all of
+// them to the largest exponent, cuts each off (toward zero) alignedFraction bits below that
+// exponent, adds what is left exactly, and cuts the sum to a float32. The exponent of a product
+// is the sum of its factors' exponents, though its value may reach 4; a subnormal has its
+// format's smallest exponent, a zero none, and the largest exponent is -126 at least.
+//
+// These are Hopper's rules, with one step for 16 products of 16-bit factors or 8 of tf32.
+// Published studies describe them (MMA-Sim, arXiv 2511.10909; arXiv 2512.07004). Ampere and Ada
+// take steps of half that length and keep one bit less: their results differ from these by less
+// than 2^-20 of the largest term of a step.
+const alignedFraction = 25
+
+const (
+	matrixRows      = 16 // of A and D
+	matrixColumns   = 8  // of B and D
+	maxInner        = 32 // columns of A, rows of B
+	noExponent      = -1024
+	lowestExponent  = -126
+	float32Fraction = 23
+)
+
+// factorFormat is the format of A's and B's elements.
+type factorFormat struct {
+	fraction uint // stored fraction bits
+	exponent uint // exponent bits
+	ignored  uint // low bits of the register that do not count
+}
+
+var (
+	factorBF16 = factorFormat{fraction: 7, exponent: 8}
+	factorF16  = factorFormat{fraction: 10, exponent: 5}
+	factorTF32 = factorFormat{fraction: 10, exponent: 8, ignored: 13}
+)
+
+// split gives the parts of an element, which is worth significand*2^(exponent-fraction).
+// An infinity or NaN is special; its parts mean nothing.
+func (f factorFormat) split(x uint32) (significand, exponent int32, special bool) {
+	x >>= f.ignored
+	top := uint32(1)<<f.exponent - 1
+	e := x >> f.fraction & top
+	normal := min(e, 1)
+	m := int32(x&(1<<f.fraction-1) | normal<<f.fraction)
+	sign := -int32(x >> (f.fraction + f.exponent) & 1)
+	exponent = int32(e+1-normal) - int32(top>>1)
+	if m == 0 {
+		exponent = noExponent
+	}
+	return m ^ sign - sign, exponent, e == top
+}
+
+// value is an element as a float64.
+func (f factorFormat) value(x uint32) float64 {
+	m, e, special := f.split(x)
+	switch {
+	case !special:
+		return math.Ldexp(float64(m), int(e)-int(f.fraction))
+	case x>>f.ignored&(1<<f.fraction-1) != 0:
+		return math.NaN()
+	}
+	return math.Inf(int(m))
+}
+
+// product is the working memory of one matrix product, D = A*B + C.
+type product struct {
+	inner      int                               // columns of A, rows of B
+	rawA       [matrixRows][maxInner]uint32      // bits of the elements
+	rawB       [maxInner][matrixColumns]uint32   //
+	c          [matrixRows][matrixColumns]uint32 // bits of C, then of D
+	valueA     [matrixRows][maxInner]int32       // significands, shifted so that products have alignedFraction bits
+	exponentA  [matrixRows][maxInner]int32
+	valueB     [maxInner][matrixColumns]int32
+	exponentB  [maxInner][matrixColumns]int32
+	top        [matrixRows][matrixColumns]int32 // largest exponent; C's at first
+	sum        [matrixRows][matrixColumns]int32 // of the aligned products
+	specialRow [matrixRows]bool                 // A has an infinity or NaN there
+	special    [matrixColumns]bool              // so has B
+}
+
+// multiplyFloat computes D from float factors.
+func (p *product) multiplyFloat(f factorFormat) {
+	p.unpack(f)
+	alignProducts(p)
+	for i := range p.c {
+		for j, c := range p.c[i] {
+			if p.specialRow[i] || p.special[j] || c&0x7f800000 == 0x7f800000 {
+				p.c[i][j] = p.specialSum(f, i, j)
+			} else {
+				p.c[i][j] = finishSum(p.sum[i][j], p.top[i][j], c)
+			}
+		}
+	}
+}
+
+// unpack splits all elements.
+func (p *product) unpack(f factorFormat) {
+	shift := alignedFraction - 2*f.fraction
+	for i := range p.rawA {
+		special := false
+		for k, x := range p.rawA[i][:p.inner] {
+			m, e, s := f.split(x)
+			p.valueA[i][k], p.exponentA[i][k] = m<<shift, e
+			special = special || s
+		}
+		p.specialRow[i] = special
+		for j, c := range p.c[i] {
+			_, e := splitFloat32(c)
+			p.top[i][j] = max(e, lowestExponent)
+		}
+	}
+	p.special = [matrixColumns]bool{}
+	for k := range p.rawB[:p.inner] {
+		for j, x := range p.rawB[k] {
+			var s bool
+			p.valueB[k][j], p.exponentB[k][j], s = f.split(x)
+			p.special[j] = p.special[j] || s
+		}
+	}
+}
+
+// splitFloat32 is factorFormat.split for C.
+func splitFloat32(x uint32) (significand, exponent int32) {
+	m, e, _ := factorFormat{fraction: float32Fraction, exponent: 8}.split(x)
+	return m, e
+}
+
+// alignPortable finds the largest exponents and sums the products, aligned to them.
+func alignPortable(p *product) {
+	for i := range p.top {
+		top, sum := p.top[i], [matrixColumns]int32{}
+		for k, e := range p.exponentA[i][:p.inner] {
+			for j, other := range &p.exponentB[k] {
+				top[j] = max(top[j], e+other)
+			}
+		}
+		for k, a := range p.valueA[i][:p.inner] {
+			e := p.exponentA[i][k]
+			for j, b := range &p.valueB[k] {
+				sum[j] += shiftToZero(a*b, top[j]-e-p.exponentB[k][j])
+			}
+		}
+		p.top[i], p.sum[i] = top, sum
+	}
+}
+
+// shiftToZero divides by a power of two and drops the fraction.
+func shiftToZero(v, shift int32) int32 {
+	sign := v >> 31
+	return int32(uint32(v^sign-sign)>>uint32(shift)) ^ sign - sign
+}
+
+// finishSum adds C and cuts the sum to float32.
+func finishSum(sum, top int32, c uint32) uint32 {
+	m, e := splitFloat32(c)
+	total := int64(sum) + int64(shiftToZero(m<<(alignedFraction-float32Fraction), top-e))
+	if total == 0 {
+		return 0
+	}
+	sign := uint32(0)
+	if total < 0 {
+		sign, total = 1<<31, -total
+	}
+	// total is worth total*2^(top-alignedFraction).
+	length := int32(bits.Len64(uint64(total)))
+	e = top - alignedFraction + length - 1
+	switch {
+	case e > 127:
+		return sign | 0x7f800000
+	case e < lowestExponent: // subnormal, in units of 2^-149
+		if up := top - lowestExponent - (alignedFraction - float32Fraction); up >= 0 {
+			return sign | uint32(total<<up)
+		}
+		return sign | uint32(total>>(alignedFraction-float32Fraction-(top-lowestExponent)))
+	case length > float32Fraction+1:
+		total >>= length - float32Fraction - 1
+	default:
+		total <<= float32Fraction + 1 - length
+	}
+	return sign | uint32(e+127)<<float32Fraction | uint32(total)&(1<<float32Fraction-1)
+}
+
+// specialSum is an element of D with an infinity or NaN among its terms.
+func (p *product) specialSum(f factorFormat, i, j int) uint32 {
+	sum := float64(math.Float32frombits(p.c[i][j]))
+	for k, a := range p.rawA[i][:p.inner] {
+		sum += f.value(a) * f.value(p.rawB[k][j])
+	}
+	switch {
+	case math.IsNaN(sum):
+		return nan32
+	case sum < 0:
+		return 0xff800000
+	}
+	return 0x7f800000
+}
+
+// multiplyInteger computes D from signed bytes.
+func (p *product) multiplyInteger() {
+	for i := range p.c {
+		d := &p.c[i]
+		for k, a := range p.rawA[i][:p.inner] {
+			for j, b := range &p.rawB[k] {
+				d[j] += a * b
+			}
+		}
+	}
+}
+
+// alignProducts is alignPortable or its vector twin.
+var alignProducts = alignPortable
