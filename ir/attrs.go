@@ -222,12 +222,13 @@ func (c *Combine) UnmarshalText(text []byte) error {
 type Group uint8
 
 const (
-	MapGroup      Group = iota // each output element is a function of its index
-	RowsGroup                  // reductions that share rows, kept on chip
-	ContractGroup              // a dot_general or convolution with fused prologue and epilogue
+	MapGroup       Group = iota // each output element is a function of its index
+	RowsGroup                   // reductions that share rows, kept on chip
+	ContractGroup               // a dot_general or convolution with fused prologue and epilogue
+	AttentionGroup              // attention with no matrix of scores in memory
 )
 
-var groupNames = []string{"map", "rows", "contract"}
+var groupNames = []string{"map", "rows", "contract", "attention"}
 
 func (g Group) String() string { return groupNames[g] }
 

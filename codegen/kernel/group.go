@@ -49,6 +49,9 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
 			} else {
 				g.buildContract()
 			}
+		case ir.AttentionGroup:
+			g.anchor = Anchor(region)
+			g.buildAttention()
 		default:
 			panic(fmt.Sprintf("BUG: kernel group %s", attrs.Group))
 		}
@@ -58,10 +61,10 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
 	return k, err
 }
 
-// Anchor finds the contraction of a contract group.
+// Anchor finds the contraction of a contract or attention group.
 func Anchor(region *ir.Block) *ir.Op {
 	for _, op := range region.Ops {
-		if op.Kind == ir.OpDotGeneral || op.Kind == ir.OpConvolution {
+		if op.Kind == ir.OpDotGeneral || op.Kind == ir.OpConvolution || op.Kind == ir.OpAttention {
 			return op
 		}
 	}

@@ -137,11 +137,6 @@ func (c *mma) nextStage(stage *Expr) *Expr {
 // multiplyTile multiplies one pair of tiles.
 func (c *mma) multiplyTile(stage *Expr, sums []*Expr) []*Expr {
 	s := c.s
-	name := "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
-	if c.dtype == ir.F16 {
-		name = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
-	}
-	f32 := []ir.DType{ir.F32, ir.F32, ir.F32, ir.F32}
 	for k := 0; k < s.TileK; k += 16 {
 		var x, y [][]*Expr
 		for m := 0; m < s.WarpM; m += 16 {
@@ -155,7 +150,7 @@ func (c *mma) multiplyTile(stage *Expr, sums []*Expr) []*Expr {
 		for m := range x {
 			for n := range y {
 				at := (m*len(y) + n) * 4
-				next = append(next, c.ev.b.Instruction(name, f32, append(append(append([]*Expr{}, x[m]...), y[n]...), sums[at:at+4]...)...)...)
+				next = append(next, c.ev.b.multiplyAccumulate(c.dtype, x[m], y[n], sums[at:at+4])...)
 			}
 		}
 		sums = next

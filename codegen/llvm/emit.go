@@ -82,10 +82,13 @@ func Emit(k *kernel.Kernel, name string) *ir.Module {
 	return e.module
 }
 
-// annotate tells the number of threads a block, which bounds the registers a thread may use.
+// annotate tells the number of threads a block, and that one block a multiprocessor is enough:
+// together they allow as many registers as the block can have. Without the latter ptxas stops
+// at fewer and spills.
 func (e *emitter) annotate() {
 	tuple := &metadata.Tuple{MetadataID: 0, Fields: []metadata.Field{
-		e.fn, &metadata.String{Value: "reqntidx"}, constant.NewInt(types.I32, int64(e.kernel.Threads))}}
+		e.fn, &metadata.String{Value: "reqntidx"}, constant.NewInt(types.I32, int64(e.kernel.Threads)),
+		&metadata.String{Value: "minctasm"}, constant.NewInt(types.I32, 1)}}
 	e.module.MetadataDefs = append(e.module.MetadataDefs, tuple)
 	e.module.NamedMetadataDefs["nvvm.annotations"] = &metadata.NamedDef{Name: "nvvm.annotations", Nodes: []metadata.Node{tuple}}
 }

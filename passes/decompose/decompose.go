@@ -28,7 +28,7 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 		for _, r := range op.Regions {
 			changed = block(p, e, r) || changed
 		}
-		if op.Kind != ir.OpAttention {
+		if op.Kind != ir.OpAttention || hasKernel(e, op) {
 			b.Ops = append(b.Ops, op)
 			continue
 		}
@@ -38,6 +38,24 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 	}
 	return changed
 }
+
+// hasKernel tells whether attention runs whole: half types, and heads of a fixed size that the
+// tensor cores divide and registers hold.
+func hasKernel(e *ir.Entry, op *ir.Op) bool {
+	q, v := e.Type(op.Operands[0]), e.Type(op.Operands[2])
+	if !fusedAttention || q.DType != ir.F16 && q.DType != ir.BF16 {
+		return false
+	}
+	for _, d := range []ir.Dim{q.Shape[3], v.Shape[3]} {
+		if n, ok := d.IsConst(); !ok || n%16 != 0 || n < 16 || n > 128 {
+			return false
+		}
+	}
+	return true
+}
+
+// fusedAttention is off until the emulator runs tensor cores.
+const fusedAttention = false
 
 // replace gives the operation's result value to the last operation made: it defines v.
 func replace(b *ir.Block, e *ir.Entry, op *ir.Op, v ir.Value) {

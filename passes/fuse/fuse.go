@@ -190,7 +190,7 @@ func (f *fuser) join(g *group, j int) {
 func (f *fuser) startKind(g *group, op *ir.Op) {
 	switch {
 	case f.contracts(op):
-		g.kind, g.anchor = ir.ContractGroup, g.root
+		g.kind, g.anchor = anchorKind(op), g.root
 	case f.reducesRows(op):
 		f.makeRows(g, op)
 	}
@@ -235,7 +235,7 @@ func (f *fuser) refuse(g *group, j int) string {
 	if f.operandCount(g, j) > maxOperands {
 		return fmt.Sprintf("the kernel would read more than %d tensors", maxOperands)
 	}
-	if g.kind == ir.ContractGroup {
+	if anchored(g) {
 		if reason := f.refusePrologue(g, j); reason != "" {
 			return reason
 		}

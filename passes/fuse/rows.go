@@ -48,7 +48,7 @@ func (f *fuser) checkRows(g *group, j int) string {
 // everything between: then it is computed once a row, however often it is used along it. They
 // join, and a map becomes a rows group.
 func (f *fuser) onceARow(g *group, j int) bool {
-	if g.kind == ir.ContractGroup {
+	if anchored(g) {
 		return false
 	}
 	between, reduction := f.reductionBehind(j)

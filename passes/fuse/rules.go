@@ -40,6 +40,8 @@ func costly(op *ir.Op) bool {
 func (f *fuser) contracts(op *ir.Op) bool {
 	least := func(d ir.Dim, n int64) bool { return d.Bounds(f.program.Range).Max >= n }
 	switch op.Kind {
+	case ir.OpAttention:
+		return true // decompose leaves those that have a kernel
 	case ir.OpDotGeneral:
 		a := op.Attrs.(*ir.DotAttrs)
 		k := ir.Const(1)
@@ -127,7 +129,7 @@ func (f *fuser) moved(g *group, j int) bool {
 // refuseSerial: a loop joins a map when each of its results is used once.
 func (f *fuser) refuseSerial(g *group, j int) string {
 	switch {
-	case f.ops[j].Kind == ir.OpSort || f.ops[j].Kind == ir.OpScatter || f.ops[j].Kind == ir.OpAttention:
+	case f.ops[j].Kind == ir.OpSort || f.ops[j].Kind == ir.OpScatter:
 		return "it is a kernel of its own"
 	case g.kind != ir.MapGroup:
 		return "it takes a loop for each element, which the kernel would repeat"
@@ -151,7 +153,7 @@ func (f *fuser) hasExpensive(g *group) bool {
 // refuseContraction: a contraction joins a map that is an epilogue of it.
 func (f *fuser) refuseContraction(g *group, j int) string {
 	switch {
-	case g.kind == ir.ContractGroup:
+	case anchored(g):
 		return "the kernel has a contraction already"
 	case g.kind == ir.RowsGroup:
 		return "a tiled contraction does not keep whole rows on chip"
@@ -187,37 +189,60 @@ func (f *fuser) refuseContraction(g *group, j int) string {
 	if _, ok := position[g.root]; !ok {
 		return "what follows it is not computed element by element"
 	}
-	g.kind, g.anchor = ir.ContractGroup, j
+	g.kind, g.anchor = anchorKind(f.ops[j]), j
 	return ""
 }
 
 // refusePrologue: what feeds a contraction is computed once for each tile that reads it, so
 // only operations that say where to read, or convert, go into it.
 func (f *fuser) refusePrologue(g *group, j int) string {
-	if !f.feeds(g, j) {
+	op := f.ops[j]
+	switch anchor := f.ops[g.anchor]; {
+	case free(op):
 		return ""
-	}
-	if op := f.ops[j]; !free(op) && op.Kind != ir.OpConvert {
+	case f.feeds(g, j, anchor.Operands[:min(3, len(anchor.Operands))]):
+		if op.Kind == ir.OpConvert && g.kind == ir.ContractGroup {
+			return ""
+		}
 		return "a contraction would compute it again for each tile"
+	case f.feeds(g, j, anchor.Operands) && (costly(op) || expensive(op)):
+		return "attention would compute its mask again for each head"
 	}
 	return ""
 }
 
-// feeds tells whether some use of j in g leads to the contraction's operands.
-func (f *fuser) feeds(g *group, j int) bool {
+// feeds tells whether some use of j in g leads to one of these operands of the anchor.
+func (f *fuser) feeds(g *group, j int, operands []ir.Value) bool {
 	for _, u := range f.users[j] {
-		if u >= 0 && g.members[u] && u <= g.anchor && (u == g.anchor || f.feeds(g, u)) {
+		switch {
+		case u < 0 || !g.members[u] || u > g.anchor:
+		case u == g.anchor:
+			if slices.ContainsFunc(operands, func(v ir.Value) bool { d, ok := f.def[v]; return ok && d == j }) {
+				return true
+			}
+		case f.feeds(g, u, operands):
 			return true
 		}
 	}
 	return false
 }
 
+// anchored tells whether a group is built around a contraction.
+func anchored(g *group) bool { return g.kind == ir.ContractGroup || g.kind == ir.AttentionGroup }
+
+// anchorKind is the kind of group that a contraction is the anchor of.
+func anchorKind(op *ir.Op) ir.Group {
+	if op.Kind == ir.OpAttention {
+		return ir.AttentionGroup
+	}
+	return ir.ContractGroup
+}
+
 // refuseReduction: a reduction joins a rows group over the same rows, or makes a map one.
 func (f *fuser) refuseReduction(g *group, j int) string {
 	op := f.ops[j]
 	switch g.kind {
-	case ir.ContractGroup:
+	case ir.ContractGroup, ir.AttentionGroup:
 		return "a contraction does not keep whole rows on chip"
 	case ir.RowsGroup:
 		return f.checkRows(g, j)

@@ -1,0 +1,339 @@
+package kernel
+
+import (
+	"math"
+
+	"weft/ir"
+)
+
+// attention runs scaled dot-product attention of half types in one kernel, with no S x T matrix
+// in memory. A block has TileM queries of one head, a warp 16 of them. Keys and values come in
+// tiles of TileN; while one is used the next is on its way. The softmax is kept online: each
+// row has the largest score so far, the sum of exponentials below it and the weighted values,
+// which are scaled when the largest score grows. Scores are in units of log2, so that the
+// exponential is one instruction. Masks and the causal rule are functions of the index.
+type attention struct {
+	*group
+	op               *ir.Op
+	attrs            *ir.AttentionAttrs
+	dtype            ir.DType
+	queries, keys    ir.Dim // S, T
+	depth, width     int    // D, E
+	batch, head      *Expr
+	first            *Expr // first query of the block
+	lane, row        *Expr // row: the thread's first query (the other is 8 further)
+	pair             *Expr // the thread's first column in 8
+	q, k, v          *sharedTile
+	high, low, eight *Expr
+}
+
+const log2e = math.Log2E
+
+// buildAttention emits the kernel of an attention group.
+func (g *group) buildAttention() {
+	a := &attention{group: g, op: g.anchor, attrs: g.anchor.Attrs.(*ir.AttentionAttrs)}
+	a.place()
+	fragments := a.loadQueries()
+	state := a.overKeys(fragments)
+	a.finish(state)
+}
+
+// place computes the block's and the thread's part of the work.
+func (a *attention) place() {
+	ev, b, s := a.ev, a.ev.b, a.schedule
+	q, k, v := ev.shape(a.op.Operands[0]), ev.shape(a.op.Operands[1]), ev.shape(a.op.Operands[2])
+	a.dtype = ev.entry.Type(a.op.Operands[0]).DType
+	a.queries, a.keys = q[2], k[2]
+	a.depth, a.width = constant(q[3]), constant(v[3])
+	b.Kernel.Grid = [3]ir.Dim{a.queries.CeilDiv(int64(s.TileM)), q[1], q[0]}
+	a.batch, a.head = b.BlockIndex(2), b.BlockIndex(1)
+	repeats, _ := q[1].DivExact(k[1])
+	group, _ := b.DivMod(a.head, b.Size(repeats))
+	a.first = b.Mul(b.BlockIndex(0), b.Idx(int64(s.TileM)))
+	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
+	quad, pair := b.DivMod(lane, b.Idx(4))
+	a.lane = lane
+	a.row = b.Add(b.Mul(warp, b.Idx(16)), quad)
+	a.pair = b.Mul(pair, b.Idx(2))
+	a.high, a.low, a.eight = matrixLane(b, lane)
+	tile := func(operand, height, width, stages int, head *Expr, first *Expr, limit ir.Dim) *sharedTile {
+		value := a.op.Operands[operand]
+		t := &sharedTile{ev: ev, threads: s.Threads, dtype: a.dtype, value: value, width: width, height: height, whole: true}
+		t.at = func(origin, row, column, _ *Expr) (*Point, *Expr) {
+			at := b.Add(b.Add(first, origin), row)
+			return ev.at(ev.shape(value), []*Expr{a.batch, head, at, column}), b.Less(at, b.Size(limit))
+		}
+		t.allocate(stages)
+		return t
+	}
+	a.q = tile(0, s.TileM, a.depth, 1, a.head, a.first, a.queries)
+	a.k = tile(1, s.TileN, a.depth, s.Stages, group, b.Idx(0), a.keys)
+	a.v = tile(2, s.TileN, a.width, s.Stages, group, b.Idx(0), a.keys)
+}
+
+func constant(d ir.Dim) int {
+	v, ok := d.IsConst()
+	if !ok {
+		panic("BUG: attention kernel of a symbolic head size")
+	}
+	return int(v)
+}
+
+// loadQueries brings the block's queries into registers, as operands of the instruction.
+func (a *attention) loadQueries() [][]*Expr {
+	b := a.ev.b
+	zero := b.Idx(0)
+	a.q.fill(zero, zero)
+	b.Do("cp.async.commit_group")
+	b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
+	b.Barrier()
+	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
+	var out [][]*Expr
+	for d := 0; d < a.depth; d += 16 {
+		out = append(out, a.q.matrices(zero, b.Mul(warp, b.Idx(16)), d, a.low, a.high, a.eight, false))
+	}
+	return out
+}
+
+// limit is the number of keys that some query of the block may see.
+func (a *attention) limit() *Expr {
+	b := a.ev.b
+	keys := b.Size(a.keys)
+	if !a.attrs.Causal {
+		return keys
+	}
+	last := b.Add(b.Add(a.first, b.Idx(int64(a.schedule.TileM))), a.shift())
+	return b.MaxIndex(b.MinIndex(last, keys), b.Idx(0))
+}
+
+// shift is what a query's position is moved by under the causal rule.
+func (a *attention) shift() *Expr {
+	if !a.attrs.AlignEnd {
+		return a.ev.b.Idx(0)
+	}
+	return a.ev.b.parameter(a.keys.Sub(a.queries))
+}
+
+// overKeys runs over the tiles of keys. The state is the weighted values, then for each of the
+// thread's two rows the largest score and the sum.
+func (a *attention) overKeys(queries [][]*Expr) []*Expr {
+	ev, b, s := a.ev, a.ev.b, a.schedule
+	tile := b.Idx(int64(s.TileN))
+	count, _ := b.DivMod(b.Add(a.limit(), b.Idx(int64(s.TileN-1))), tile)
+	fill := func(stage, origin *Expr) {
+		a.k.fill(stage, origin)
+		a.v.fill(stage, origin)
+	}
+	b.If(b.Less(b.Idx(0), count), func() { fill(b.Idx(0), b.Idx(0)) })
+	b.Do("cp.async.commit_group")
+	values := a.width / 2
+	init := repeat(b.Float(ir.F32, 0), values)
+	init = append(init, repeat(b.Float(ir.F32, math.Inf(-1)), 2)...)
+	init = append(init, repeat(b.Float(ir.F32, 0), 2)...)
+	return ev.loop(b.Idx(0), count, b.Idx(1), init, func(i *Expr, state []*Expr) []*Expr {
+		b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
+		b.Barrier()
+		_, stage := b.DivMod(i, b.Idx(2))
+		next := b.Add(i, b.Idx(1))
+		b.If(b.Less(next, count), func() { fill(b.Sub(b.Idx(1), stage), b.Mul(next, tile)) })
+		b.Do("cp.async.commit_group")
+		scores := a.scores(queries, stage, b.Mul(i, tile))
+		weights, state := a.online(scores, state)
+		return a.addValues(weights, stage, state)
+	})
+}
+
+// mmaName is the instruction for the operands' type.
+func mmaName(t ir.DType) string {
+	if t == ir.F16 {
+		return "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+	}
+	return "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+}
+
+var fourF32 = []ir.DType{ir.F32, ir.F32, ir.F32, ir.F32}
+
+// multiplyAccumulate is one m16n8k16 instruction.
+func (b *Builder) multiplyAccumulate(t ir.DType, x, y, sum []*Expr) []*Expr {
+	args := make([]*Expr, 0, 10)
+	args = append(append(append(args, x...), y...), sum...)
+	return b.Instruction(mmaName(t), fourF32, args...)
+}
+
+// scores are q k^T of a tile in units of log2, masked: for each 8 keys four elements, columns
+// pair and pair+1 of the two rows.
+func (a *attention) scores(queries [][]*Expr, stage, first *Expr) [][]*Expr {
+	b, s := a.ev.b, a.schedule
+	zero := repeat(b.Float(ir.F32, 0), 4)
+	var out [][]*Expr
+	for n := 0; n < s.TileN; n += 16 {
+		left, right := zero, zero
+		for i, q := range queries {
+			k := a.k.matrices(stage, b.Idx(int64(n)), 16*i, a.high, a.low, a.eight, false)
+			left = b.multiplyAccumulate(a.dtype, q, k[:2], left)
+			right = b.multiplyAccumulate(a.dtype, q, k[2:], right)
+		}
+		out = append(out, a.masked(left, b.Add(first, b.Idx(int64(n)))), a.masked(right, b.Add(first, b.Idx(int64(n+8)))))
+	}
+	return out
+}
+
+// masked scales four scores and applies what hides or shifts them.
+func (a *attention) masked(x []*Expr, first *Expr) []*Expr {
+	b := a.ev.b
+	scale := b.Float(ir.F32, a.attrs.Scale*log2e)
+	hidden := b.Float(ir.F32, math.Inf(-1))
+	out := make([]*Expr, 4)
+	for half := range 2 {
+		row := b.Add(b.Add(a.first, a.row), b.Idx(int64(8*half)))
+		columns := []*Expr{b.Add(first, a.pair), b.Add(first, b.Add(a.pair, b.Idx(1)))}
+		bias, seen := a.mask(row, columns)
+		for l, column := range columns {
+			y := b.Arith(FMul, ir.F32, x[2*half+l], scale)
+			if bias != nil {
+				y = b.Arith(Fma, ir.F32, bias[l], b.Float(ir.F32, log2e), y)
+			}
+			visible := b.Less(column, b.Size(a.keys))
+			if a.attrs.Causal {
+				visible = b.And(visible, b.Less(column, b.Add(b.Add(row, a.shift()), b.Idx(1))))
+			}
+			if seen != nil {
+				visible = b.And(visible, seen[l])
+			}
+			out[2*half+l] = b.Select(visible, y, hidden)
+		}
+	}
+	return out
+}
+
+// mask evaluates the mask operand at a row and two columns: an additive bias, or what is seen.
+func (a *attention) mask(row *Expr, columns []*Expr) (bias, seen []*Expr) {
+	if len(a.op.Operands) < 4 {
+		return nil, nil
+	}
+	ev, b := a.ev, a.ev.b
+	m := a.op.Operands[3]
+	dims := ev.shape(m)
+	points, valid := make([]*Point, 2), make([]*Expr, 2)
+	for l, column := range columns {
+		at := []*Expr{a.batch, a.head, row, column}
+		for d := range at {
+			if dims[d].Is(1) {
+				at[d] = b.Idx(0)
+			}
+		}
+		points[l] = ev.at(dims, at)
+		bound := column
+		if a.keys.DivisibleBy(2, ev.prog.Divisor) {
+			bound = columns[0]
+		}
+		valid[l] = b.And(b.Less(bound, b.Size(a.keys)), b.Less(row, b.Size(a.queries)))
+	}
+	t := ev.entry.Type(m).DType
+	values := ev.guarded(m, points, valid, repeat(b.zero(held(t)), 2))
+	if t == ir.Bool {
+		return nil, values
+	}
+	return values, nil
+}
+
+// across combines a value of each of the four threads that share a row.
+func (a *attention) across(op Op, x *Expr) *Expr {
+	b := a.ev.b
+	for _, mask := range []int64{1, 2} {
+		x = b.Arith(op, ir.F32, x, b.ShuffleXor(x, mask))
+	}
+	return x
+}
+
+func (b *Builder) exp2(x *Expr) *Expr {
+	return b.Instruction("ex2.approx.ftz.f32", []ir.DType{ir.F32}, x)[0]
+}
+
+// online turns a tile's scores into weights and brings the state up to them.
+func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, next []*Expr) {
+	b := a.ev.b
+	values := a.width / 2
+	next = append([]*Expr{}, state...)
+	weights = make([][]*Expr, len(scores))
+	for i := range weights {
+		weights[i] = make([]*Expr, 4)
+	}
+	for half := range 2 {
+		old := state[values+half]
+		largest := scores[0][2*half]
+		for _, s := range scores {
+			largest = b.Arith(FMax, ir.F32, largest, b.Arith(FMax, ir.F32, s[2*half], s[2*half+1]))
+		}
+		largest = b.Arith(FMax, ir.F32, old, a.across(FMax, largest))
+		base := b.Select(b.Cmp(FEQ, largest, b.Float(ir.F32, math.Inf(-1))), b.Float(ir.F32, 0), largest)
+		shrink := b.exp2(b.Arith(FSub, ir.F32, old, base))
+		sum := b.Arith(FMul, ir.F32, state[values+2+half], shrink)
+		for i, s := range scores {
+			for l := range 2 {
+				w := b.exp2(b.Arith(FSub, ir.F32, s[2*half+l], base))
+				weights[i][2*half+l] = w
+				sum = b.Arith(FAdd, ir.F32, sum, w)
+			}
+		}
+		next[values+half], next[values+2+half] = largest, sum
+		for e := 0; e < values; e += 4 {
+			for l := range 2 {
+				at := e + 2*half + l
+				next[at] = b.Arith(FMul, ir.F32, state[at], shrink)
+			}
+		}
+	}
+	return weights, next
+}
+
+// addValues adds the weighted values of a tile to the state.
+func (a *attention) addValues(weights [][]*Expr, stage *Expr, state []*Expr) []*Expr {
+	b := a.ev.b
+	pack := "cvt.rn.bf16x2.f32"
+	if a.dtype == ir.F16 {
+		pack = "cvt.rn.f16x2.f32"
+	}
+	word := []ir.DType{ir.I32}
+	for n := 0; n < len(weights); n += 2 {
+		var w []*Expr
+		for _, part := range weights[n : n+2] {
+			for half := range 2 {
+				w = append(w, b.Instruction(pack, word, part[2*half+1], part[2*half])[0])
+			}
+		}
+		for e := 0; e < a.width; e += 16 {
+			v := a.v.matrices(stage, b.Idx(int64(8*n)), e, a.low, a.high, a.eight, true)
+			for i := range 2 {
+				at := e/2 + 4*i
+				copy(state[at:at+4], b.multiplyAccumulate(a.dtype, w, v[2*i:2*i+2], state[at:at+4]))
+			}
+		}
+	}
+	return state
+}
+
+// finish divides by the sums and stores the results; rows that saw nothing are zero.
+func (a *attention) finish(state []*Expr) {
+	ev, b := a.ev, a.ev.b
+	values := a.width / 2
+	dims := ev.shape(a.op.Results[0])
+	for half := range 2 {
+		sum := a.across(FAdd, state[values+2+half])
+		zero := b.Float(ir.F32, 0)
+		factor := b.Select(b.Cmp(FEQ, sum, zero), zero, b.Arith(FDiv, ir.F32, b.Float(ir.F32, 1), sum))
+		row := b.Add(b.Add(a.first, a.row), b.Idx(int64(8*half)))
+		a.guardedScope(b.Less(row, b.Size(a.queries)), func() {
+			for e := 0; e < a.width; e += 8 {
+				points, out := make([]*Point, 2), make([]*Expr, 2)
+				for l := range 2 {
+					column := b.Add(a.pair, b.Idx(int64(e+l)))
+					points[l] = ev.at(dims, []*Expr{a.batch, a.head, row, column})
+					out[l] = b.Round(a.dtype, b.Arith(FMul, ir.F32, state[e/2+2*half+l], factor))
+				}
+				points, out = a.epilogue(a.op.Results[0], points, out)
+				a.storeLanes(0, points, out)
+			}
+		})
+	}
+}
