@@ -44,6 +44,7 @@ type Known struct {
 	defs     map[ir.Value]*ir.Op
 	memo     map[ir.Value][]Number // nil: not known
 	literals map[ir.Value]*ir.Tensor
+	budget   int64 // elements that may still be evaluated
 }
 
 type watched struct {
@@ -51,15 +52,17 @@ type watched struct {
 	seen  int
 }
 
-// limits of what is evaluated: elements of a tensor, and characters of a dim expression.
+// Limits of what is evaluated: elements of a tensor, characters of a dim expression, and
+// elements in all.
 const (
 	maxKnownElements = 1 << 14
 	maxDimText       = 1 << 10
+	maxKnownTotal    = 1 << 22
 )
 
 // NewKnown makes an evaluator for the values of an entry's body.
 func NewKnown(p *ir.Program, e *ir.Entry) *Known {
-	k := &Known{program: p, entry: e, defs: map[ir.Value]*ir.Op{}, memo: map[ir.Value][]Number{}, literals: map[ir.Value]*ir.Tensor{}}
+	k := &Known{program: p, entry: e, defs: map[ir.Value]*ir.Op{}, memo: map[ir.Value][]Number{}, literals: map[ir.Value]*ir.Tensor{}, budget: maxKnownTotal}
 	k.Watch(&e.Body)
 	return k
 }
@@ -182,6 +185,9 @@ func (k *Known) numbers(v ir.Value) []Number {
 	shape, count, ok := k.size(v)
 	if !ok {
 		k.memo[v] = nil
+		return nil
+	}
+	if k.budget -= count; k.budget < 0 {
 		return nil
 	}
 	var out []Number

@@ -11,7 +11,7 @@ import (
 // bytes sixteen.
 const (
 	maxDepth    = 64
-	maxMessages = 4 << 20
+	maxMessages = 1 << 20 // that are kept
 	maxFields   = 32 << 20
 	maxInts     = 16 << 20 // in one attribute or shape
 )
@@ -377,6 +377,7 @@ func (d *decoder) metadata(f field, keep func(key, value string)) error {
 		}
 		return nil
 	})
+	d.messages-- // it is not kept
 	keep(string(key), string(value))
 	return err
 }

@@ -1,6 +1,9 @@
 package onnx
 
 import (
+	"maps"
+	"slices"
+
 	"weft/frontend/lower"
 	"weft/ir"
 )
@@ -110,4 +113,24 @@ func control() map[string][]version {
 		"ConcatFromSequence": one(concatFromSequence), "SplitToSequence": one(splitToSequence),
 		"Optional": one(optional), "OptionalHasElement": one(optionalHasElement), "OptionalGetElement": one(optionalGetElement),
 	}
+}
+
+// Operator describes a row of the table for listings.
+type Operator struct {
+	Name  string  // DOMAIN.NAME for those of other domains than the default
+	Since []int64 // the opset versions from which it is lowered in another way, ascending
+}
+
+// Operators lists the operators that are supported, by name.
+func Operators() []Operator {
+	table := operators()
+	list := make([]Operator, 0, len(table))
+	for _, name := range slices.Sorted(maps.Keys(table)) {
+		o := Operator{Name: name}
+		for _, v := range table[name] {
+			o.Since = append(o.Since, v.since)
+		}
+		list = append(list, o)
+	}
+	return list
 }

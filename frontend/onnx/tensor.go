@@ -107,6 +107,9 @@ func (e *externalFiles) read(t *tensorProto, place string) (*ir.Tensor, *diag.Di
 	bad := func(format string, args ...any) *diag.Diagnostic {
 		return diag.Errorf(diag.ONNXTensor, place, format, args...).Suggest("the file is damaged or was written wrongly: export the model again")
 	}
+	if len(t.dims) > maxRank {
+		return nil, bad("the tensor has %d dims; the limit is %d", len(t.dims), maxRank)
+	}
 	if t.segmented {
 		return nil, bad("the tensor is a segment of a larger one")
 	}
