@@ -153,7 +153,7 @@ func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.La
 		return nil, err
 	}
 	k := b.kernel
-	launch := &plan.Launch{Kernel: b.name, Grid: k.Grid, Block: k.Threads, Shared: k.DynamicShared(), Label: label(op)}
+	launch := &plan.Launch{Kernel: b.name, Grid: k.Grid, Block: k.Threads, Shared: k.DynamicShared(), Label: label(op), FLOPs: flops(e, op)}
 	for _, v := range op.Operands {
 		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: plan.Read})
 	}

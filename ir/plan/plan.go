@@ -128,6 +128,7 @@ type Launch struct {
 	Shared int    `json:"shared,omitempty"` // bytes of dynamic shared memory
 	Args   []Arg  `json:"args"`             // in the order of the kernel's parameters
 	Label  string `json:"label,omitempty"`  // what it computes and where in the model
+	FLOPs  ir.Dim `json:"flops,omitzero"`   // operations of its contractions, two a multiply-add; for people
 }
 
 // Grid is the number of blocks by axis.
