@@ -31,9 +31,6 @@ func (a *app) inspectMemory(m *model, f *inspectFlags) error {
 		if err != nil {
 			return err
 		}
-		if err := plan.Verify(p, nil); err != nil {
-			return err
-		}
 		bound, err := plan.Bind(p, dims)
 		if err != nil {
 			return err

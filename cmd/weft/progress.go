@@ -14,6 +14,7 @@ import (
 type progress struct {
 	w     io.Writer // nil: print nothing
 	mu    sync.Mutex
+	stage string
 	last  time.Time
 	shown bool
 }
@@ -31,15 +32,15 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull && os.Getenv("TERM") != "dumb" && isatty(f.Fd())
 }
 
-// update shows a stage, ten times a second at most.
+// update shows a stage when it begins, and how far it is ten times a second at most.
 func (p *progress) update(stage string, done, total int) {
 	if p.w == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := time.Now(); now.Sub(p.last) >= 100*time.Millisecond {
-		p.last, p.shown = now, true
+	if now := time.Now(); stage != p.stage || now.Sub(p.last) >= 100*time.Millisecond {
+		p.stage, p.last, p.shown = stage, now, true
 		count := ""
 		if total > 0 {
 			count = fmt.Sprintf(" %d/%d", done, total)

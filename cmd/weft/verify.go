@@ -118,13 +118,16 @@ func kernelParameters(art *artifact.Artifact, target string) (map[string]int, er
 	return parameters, nil
 }
 
-// readPlan decodes the plan of an entry.
+// readPlan decodes the plan of an entry and checks all of it but the kernels' parameters.
 func readPlan(art *artifact.Artifact, target, entry string) (*plan.Plan, error) {
 	text, err := art.Plan(target, entry, "")
 	if err != nil {
 		return nil, err
 	}
 	p, err := plan.Decode(text)
+	if err == nil {
+		err = plan.Verify(p, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("plan of %s for %s: %w", entry, target, err)
 	}
