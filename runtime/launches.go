@@ -1,5 +1,7 @@
 package runtime
 
+import "weft/ir/plan"
+
 // PlannedLaunch is a launch of a binding's plan, ready to be given to the device.
 type PlannedLaunch struct {
 	Step   int // its number in the plan
@@ -18,3 +20,6 @@ func (b *Binding) Launches() []PlannedLaunch {
 	}
 	return list
 }
+
+// Plan is the plan that the binding runs.
+func (b *Binding) Plan() *plan.Plan { return b.entry.plan }
