@@ -35,8 +35,8 @@ type File struct{ Entry, Path string }
 // does not.
 type Options struct {
 	Config
-	File      File
-	Jobs      int // llc processes at a time, at least 1
+	Files     []File // entries over the same states
+	Jobs      int    // llc processes at a time, at least 1
 	VerifyIR  bool
 	AfterPass func(pass string, changed bool, p *ir.Program) error // nil is allowed
 	Progress  func(stage string)                                   // nil is allowed
@@ -77,20 +77,32 @@ const (
 	StagePTX                    // everything
 )
 
-// Import reads a model file and applies what --dim says of its dims.
-func Import(path string, dims []string) (*lower.Imported, error) {
-	imported, err := frontend.Import(path)
-	if err != nil {
+// Import reads model files, joins them over their common states, and applies what --dim says of
+// their dims. With contents, states of the same name must have the same first values.
+func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err error) {
+	var parts []frontend.Part
+	var imported *lower.Imported
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, p := range parts {
+			p.Close()
+		}
+	}()
+	for _, f := range files {
+		if imported, err = frontend.Import(f.Path); err != nil {
+			return nil, err
+		}
+		parts = append(parts, frontend.Part{Entry: f.Entry, Path: f.Path, Imported: imported})
+	}
+	if imported, err = frontend.Join(parts, contents); err != nil {
 		return nil, err
 	}
-	if err := frontend.ApplyDims(imported.Program, dims); err != nil {
-		imported.Close()
-		return nil, err
-	}
-	return imported, nil
+	return imported, frontend.ApplyDims(imported.Program, dims)
 }
 
-// Compile compiles one model up to a stage. Close the result.
+// Compile compiles the files of one model up to a stage. Close the result.
 func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
 	step := func(name string) {
 		if o.Progress != nil {
@@ -106,14 +118,11 @@ func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
 		targets[i] = t
 	}
 	step("import")
-	imported, err := Import(o.File.Path, o.Dims)
+	imported, err := Import(o.Files, o.Dims, o.Weights == "" || o.Weights == "embed" || o.Weights == "reference")
 	if err != nil {
 		return nil, err
 	}
 	c := &Compiled{Imported: imported.Program, Warnings: imported.Warnings, PTX: map[string][]byte{}, config: o.Config, weights: imported.Weights}
-	if o.File.Entry != "" && len(c.Imported.Entries) == 1 {
-		c.Imported.Entries[0].Name = o.File.Entry
-	}
 	if err := c.run(ctx, o, targets, until, step); err != nil {
 		c.Close()
 		return nil, err

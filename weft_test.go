@@ -80,7 +80,7 @@ func TestModels(t *testing.T) {
 func testModel(t *testing.T, name, file string) {
 	out := filepath.Join(t.TempDir(), "model.weft")
 	options := weft.Options{Config: weft.Config{Targets: []string{"sm_80", "sm_90a"}, Weights: "embed"},
-		File: weft.File{Path: file}, Jobs: 2, VerifyIR: true}
+		Files: []weft.File{{Path: file}}, Jobs: 2, VerifyIR: true}
 	c, err := weft.Compile(context.Background(), options, weft.StagePTX)
 	if code, ok := refused[name]; ok {
 		var d *diag.Diagnostic
@@ -233,7 +233,7 @@ func TestSameBytes(t *testing.T) {
 	}{{original, 1}, {original, 2}, {original, 7}, {moved, 2}} {
 		out := filepath.Join(t.TempDir(), "model.weft")
 		c, err := weft.Compile(context.Background(), weft.Options{Config: weft.Config{Targets: []string{"sm_80", "sm_90a"}, Weights: "embed"},
-			File: weft.File{Path: run.path}, Jobs: run.jobs}, weft.StagePTX)
+			Files: []weft.File{{Path: run.path}}, Jobs: run.jobs}, weft.StagePTX)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestEveryWeightsMode(t *testing.T) {
 	for _, mode := range []string{"embed", "reference", "none"} {
 		t.Run(mode, func(t *testing.T) {
 			c, err := weft.Compile(context.Background(), weft.Options{Config: weft.Config{Targets: []string{"sm_80"}, Weights: mode},
-				File: weft.File{Path: file}, Jobs: 1}, weft.StagePTX)
+				Files: []weft.File{{Path: file}}, Jobs: 1}, weft.StagePTX)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,7 +284,7 @@ func TestEveryWeightsMode(t *testing.T) {
 			defer a.Close()
 			var options runtime.Options
 			if mode != "embed" {
-				imported, err := weft.Import(file, nil)
+				imported, err := weft.Import([]weft.File{{Path: file}}, nil, true)
 				if err != nil {
 					t.Fatal(err)
 				}

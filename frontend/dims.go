@@ -79,13 +79,23 @@ func symbolOfInput(p *ir.Program, input, axisText string) (string, error) {
 	}
 	var known []string
 	for _, e := range p.Entries {
+		name := input
+		if len(p.Entries) > 1 { // decode.in.0, where the entries are several
+			if name, _ = strings.CutPrefix(input, e.Name+"."); name == input {
+				name = ""
+			}
+		}
 		n := 0
 		for i, in := range e.Inputs {
 			if in.State != "" {
 				continue
 			}
-			known = append(known, fmt.Sprintf("in.%d (%s)", n, in.Name))
-			if input == in.Name || input == fmt.Sprintf("in.%d", n) {
+			if full := fmt.Sprintf("in.%d", n); len(p.Entries) > 1 {
+				known = append(known, fmt.Sprintf("%s.%s (%s)", e.Name, full, in.Name))
+			} else {
+				known = append(known, fmt.Sprintf("%s (%s)", full, in.Name))
+			}
+			if name != "" && (name == in.Name || name == fmt.Sprintf("in.%d", n)) {
 				t := e.Type(e.Body.Params[i])
 				if axis >= t.Rank() {
 					return "", dimError("input %s is %s and has no axis %d", input, t, axis)

@@ -13,7 +13,7 @@ import (
 
 // compileFlags are the flags of weft compile.
 type compileFlags struct {
-	file      namedFile
+	files     []weft.File
 	targets   []string
 	dims      []string
 	weights   string
@@ -28,9 +28,6 @@ type compileFlags struct {
 	noCache   bool
 }
 
-// namedFile is a FILE argument, with the name of its entry where one was given.
-type namedFile struct{ entry, path string }
-
 var (
 	stages   = []string{"program", "scheduled", "llvm", "ptx", "plan"}
 	codes    = []string{"ptx", "cubin", "both"}
@@ -40,20 +37,21 @@ var (
 func (a *app) compileCommand() *cobra.Command {
 	f := &compileFlags{code: "ptx"}
 	cmd := &cobra.Command{
-		Use:   "compile FILE|NAME=FILE --target TARGET... -o OUT",
+		Use:   "compile FILE | NAME=FILE... --target TARGET... -o OUT",
 		Short: "Compile a model into an artifact",
 		Long: "compile reads exported models (.pt2, .onnx, a graph-only .json.zip, or program text; - is standard input)\n" +
 			"and writes one artifact with kernels and launch plans for every --target. NAME names the entry, which is\n" +
-			"forward otherwise.",
+			"forward otherwise. Several files become entries over the same states: those of one name are stored once\n" +
+			"and shared, so that a cache that prefill fills is the one that decode extends.",
 		Example: "  weft compile model.pt2 --target sm_80 --target sm_90a -o model.weft\n" +
-			"  weft compile decode=model.pt2 --target sm_90a --dim batch=1..64 --weights none -o model.weft\n" +
+			"  weft compile prefill=a.pt2 decode=b.pt2 --target sm_90a --dim batch=1..64 -o model.weft\n" +
 			"  weft compile model.onnx --target sm_90a --emit ptx -o -",
-		Args: exactly("a FILE"),
+		Args: atLeastOne("a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(cmd); err != nil {
 				return err
 			}
-			return a.compile(cmd.Context(), args[0], f)
+			return a.compile(cmd.Context(), args, f)
 		},
 	}
 	flags := cmd.Flags()
@@ -108,18 +106,21 @@ func (f *compileFlags) check(cmd *cobra.Command) error {
 }
 
 // parseFile reads a FILE or NAME=FILE argument.
-func (a *app) parseFile(arg string) (f namedFile, err error) {
+func (a *app) parseFile(arg string) (f weft.File, err error) {
 	if m := entryArg.FindStringSubmatch(arg); m != nil {
-		f.entry, arg = m[1], m[2]
+		f.Entry, arg = m[1], m[2]
 	}
-	f.path, err = a.input(arg)
+	f.Path, err = a.input(arg)
 	return f, err
 }
 
-func (a *app) compile(ctx context.Context, arg string, f *compileFlags) error {
-	var err error
-	if f.file, err = a.parseFile(arg); err != nil {
-		return err
+func (a *app) compile(ctx context.Context, args []string, f *compileFlags) error {
+	for _, arg := range args {
+		file, err := a.parseFile(arg)
+		if err != nil {
+			return err
+		}
+		f.files = append(f.files, file)
 	}
 	if f.emit != "" && f.output == "" {
 		f.output = "-"

@@ -27,11 +27,13 @@ import (
 // initEntry prepares weights; it runs once at load.
 const initEntry = "init"
 
-func importFile(path string) (*lower.Imported, error) { return weft.Import(path, nil) }
+func importFile(path string) (*lower.Imported, error) {
+	return weft.Import([]weft.File{{Path: path}}, nil, true)
+}
 
 // lowerFile compiles a file up to kernels and plans, which are alike for all targets.
 func lowerFile(ctx context.Context, path string) (*weft.Compiled, error) {
-	options := weft.Options{Config: weft.Config{Targets: weft.Targets()[:1], Weights: "none"}, File: weft.File{Path: path}, Jobs: 1}
+	options := weft.Options{Config: weft.Config{Targets: weft.Targets()[:1], Weights: "none"}, Files: []weft.File{{Path: path}}, Jobs: 1}
 	return weft.Compile(ctx, options, weft.StageLowered)
 }
 
@@ -111,7 +113,7 @@ func (m *model) compileToRun(ctx context.Context, target string, s *deviceSessio
 		return nil, diag.Errorf(diag.FileUnwritable, "", "a temporary folder cannot be made: %v", err).Because(err)
 	}
 	s.closers = append(s.closers, removeFolder(folder))
-	options := weft.Options{Config: weft.Config{Targets: []string{target}, Weights: "none"}, File: weft.File{Path: m.path}, Jobs: runtime.GOMAXPROCS(0)}
+	options := weft.Options{Config: weft.Config{Targets: []string{target}, Weights: "none"}, Files: []weft.File{{Path: m.path}}, Jobs: runtime.GOMAXPROCS(0)}
 	c, err := weft.Compile(ctx, options, weft.StagePTX)
 	if err != nil {
 		return nil, err
@@ -226,7 +228,7 @@ func (s *deviceSession) Close() error {
 func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
 	options := weft.Options{
 		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode()},
-		File:     weft.File{Entry: f.file.entry, Path: f.file.path},
+		Files:    f.files,
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,
 		Progress: func(stage string) { p.update(stage, 0, 0) },

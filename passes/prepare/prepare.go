@@ -28,7 +28,8 @@ func Run(p *ir.Program) (bool, error) {
 			written[o.State] = true
 		}
 	}
-	m := &mover{program: p, written: written, init: &ir.Entry{Name: InitEntry}, params: map[string]ir.Value{}}
+	m := &mover{program: p, written: written, init: &ir.Entry{Name: InitEntry}, params: map[string]ir.Value{},
+		made: map[string][]ir.Value{}, states: map[ir.Value]string{}}
 	entries := slices.Clone(p.Entries)
 	var err error
 	for _, e := range entries {
@@ -49,8 +50,10 @@ type mover struct {
 	program *ir.Program
 	written map[string]bool // states that an entry writes
 	init    *ir.Entry
-	params  map[string]ir.Value // states read by init
-	named   int                 // numbers of prepared states that are taken
+	params  map[string]ir.Value   // states read by init
+	made    map[string][]ir.Value // results of init's operations by their text: entries share what both prepare
+	states  map[ir.Value]string   // of init: the prepared state that holds a value
+	named   int                   // numbers of prepared states that are taken
 }
 
 // source tells how a value relates to weights.
@@ -115,13 +118,18 @@ func (m *mover) classify(e *ir.Entry, op *ir.Op, from map[ir.Value]source, bytes
 // (broadcast, reshape) of weights stays where it is: it costs nothing there.
 func (m *mover) extract(e *ir.Entry, from map[ir.Value]source, defs map[ir.Value]*ir.Op) {
 	replaced := map[ir.Value]ir.Value{}
+	inputs := map[string]ir.Value{} // by prepared state
 	use := func(v *ir.Value) {
 		if from[*v] != weights || defs[*v] == nil || isView(defs, *v) {
 			return
 		}
 		w, ok := replaced[*v]
 		if !ok {
-			w = e.AddStateInput(m.prepare(e, defs, *v), e.Type(*v))
+			state := m.prepare(e, defs, *v)
+			if w, ok = inputs[state]; !ok {
+				w = e.AddStateInput(state, e.Type(*v))
+				inputs[state] = w
+			}
 			replaced[*v] = w
 		}
 		*v = w
@@ -162,6 +170,9 @@ func isView(defs map[ir.Value]*ir.Op, v ir.Value) bool {
 func (m *mover) prepare(e *ir.Entry, defs map[ir.Value]*ir.Op, v ir.Value) string {
 	copied := map[ir.Value]ir.Value{}
 	w := m.copyInto(e, defs, v, copied)
+	if name, ok := m.states[w]; ok {
+		return name
+	}
 	name := fmt.Sprintf("prepared.%d", m.named)
 	for m.program.State(name) != nil { // the model's own
 		m.named++
@@ -170,6 +181,7 @@ func (m *mover) prepare(e *ir.Entry, defs map[ir.Value]*ir.Op, v ir.Value) strin
 	m.named++
 	m.program.States = append(m.program.States, ir.State{Name: name, Type: e.Type(v), Kind: ir.Prepared})
 	m.init.AddOutput(name, name, w)
+	m.states[w] = name
 	return name
 }
 
@@ -188,12 +200,25 @@ func (m *mover) copyInto(e *ir.Entry, defs map[ir.Value]*ir.Op, v ir.Value, copi
 	for i, o := range op.Operands {
 		n.Operands[i] = m.copyInto(e, defs, o, copied)
 	}
+	text := ""
+	if len(op.Regions) == 0 {
+		text = fmt.Sprintf("%s %v %s", op.Kind, n.Operands, ir.AttrsText(op.Attrs))
+		if results, ok := m.made[text]; ok {
+			for i, r := range op.Results {
+				copied[r] = results[i]
+			}
+			return copied[v]
+		}
+	}
 	n.Results = make([]ir.Value, len(op.Results))
 	for i, r := range op.Results {
 		n.Results[i] = m.init.NewValue(e.Type(r))
 		copied[r] = n.Results[i]
 	}
 	m.init.Body.Ops = append(m.init.Body.Ops, &n)
+	if text != "" {
+		m.made[text] = n.Results
+	}
 	return copied[v]
 }
 

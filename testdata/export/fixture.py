@@ -34,6 +34,7 @@ class Case:
     args: tuple
     dynamic: tuple | None = None
     more: dict[str, tuple] = field(default_factory=dict)
+    before: dict[str, dict] = field(default_factory=dict)  # by word of more: buffers as they are before the run
     onnx: bool = True
     float64: bool = True  # False where the model's text fixes narrower types, so that a float64 run means nothing
 
@@ -60,9 +61,12 @@ def strip_paths(program):
                 node.meta['stack_trace'] = relative(node.meta['stack_trace'])
 
 
-def run(module, args):
+def run(module, args, buffers=None):
     "Tensors of one run on a copy: inputs, outputs, and what the run changed."
     module, args = copy.deepcopy(module), copy.deepcopy(args)
+    with torch.no_grad():
+        for k, t in (buffers or {}).items():
+            module.get_buffer(k).copy_(t)
     ins = flat(list(args))
     before = [t.clone() for t in ins]
     state = {k: t.clone() for k, t in module.named_buffers()}
@@ -162,7 +166,7 @@ def write(case, root):
     torch.export.save(program, folder / 'model.pt2')
     save_file(tensors, folder / 'io.safetensors')
     for word, args in case.more.items():
-        save_file(run(case.module, args), folder / f'io_{word}.safetensors')
+        save_file(run(case.module, args, case.before.get(word)), folder / f'io_{word}.safetensors')
     line = f'{case.name}: {len(program.graph.nodes)} nodes, ' + write_onnx(case, program, folder, tensors)
     for path in folder.iterdir():
         found = ABSOLUTE.search(path.read_bytes())
