@@ -79,6 +79,7 @@ func resize(n *node) {
 		n.resizeAxes(x, in, axes, scales, nil, region)
 		return
 	}
+	scales = nil
 	sizes := n.dims(3, "sizes")
 	if policy := n.choice("keep_aspect_ratio_policy", "stretch", "stretch", "not_larger", "not_smaller"); policy != "stretch" {
 		sizes, scales = n.keepAspectRatio(x, axes, sizes, policy == "not_larger")
