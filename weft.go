@@ -312,9 +312,10 @@ func describe(e *ir.Entry) artifact.Entry {
 		}
 	}
 	for i, o := range e.Outputs {
-		out.Outputs = append(out.Outputs, artifact.Value{Name: o.Name, Type: e.Type(e.Body.Results[i]).String()})
+		name := codegen.TensorName(o.Name, o.State)
+		out.Outputs = append(out.Outputs, artifact.Value{Name: name, Type: e.Type(e.Body.Results[i]).String()})
 		if o.State != "" {
-			out.Donations = append(out.Donations, artifact.Donation{Output: o.Name, State: o.State})
+			out.Donations = append(out.Donations, artifact.Donation{Output: name, State: o.State})
 		}
 	}
 	return out

@@ -33,7 +33,7 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	kernels := assembleAll(t, subjects)
+	kernels, owner := assembleAll(t, subjects)
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +41,7 @@ func TestCorpus(t *testing.T) {
 		})
 	}
 	for _, cpu := range []string{"sm_80", "sm_90a"} {
-		t.Run("ptxas/"+cpu, func(t *testing.T) { checkAssembly(t, kernels, cpu) })
+		t.Run("ptxas/"+cpu, func(t *testing.T) { checkAssembly(t, kernels, owner, cpu) })
 	}
 }
 

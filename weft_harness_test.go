@@ -237,15 +237,16 @@ func optionalPasses() []string {
 // corpusTarget is the target whose kernels run on the emulator.
 const corpusTarget = "sm_80"
 
-// assembleAll makes the PTX of all subjects with few runs of llc and returns the kernels.
-func assembleAll(t testing.TB, subjects []*subject) []llvm.Module {
+// assembleAll makes the PTX of all subjects with few runs of llc. It returns the kernels, and
+// for each the first subject that has it.
+func assembleAll(t testing.TB, subjects []*subject) ([]llvm.Module, map[string]string) {
 	t.Helper()
 	var kernels []llvm.Module
-	seen := map[string]bool{}
+	owner := map[string]string{}
 	for _, s := range subjects {
 		for _, k := range s.compiled.Lowered.Kernels {
-			if !seen[k.Name] {
-				seen[k.Name] = true
+			if owner[k.Name] == "" {
+				owner[k.Name] = s.name
 				kernels = append(kernels, k)
 			}
 		}
@@ -271,7 +272,7 @@ func assembleAll(t testing.TB, subjects []*subject) []llvm.Module {
 		}
 		s.compiled.PTX[corpusTarget] = []byte(text)
 	}
-	return kernels
+	return kernels, owner
 }
 
 func compileKernels(t testing.TB, kernels []llvm.Module, cpu string) []ptx.Entry {
@@ -526,7 +527,7 @@ var (
 
 // checkAssembly assembles kernels for a target, some at a time, and fails for those that use
 // local memory or that ptxas warns of.
-func checkAssembly(t *testing.T, kernels []llvm.Module, cpu string) {
+func checkAssembly(t *testing.T, kernels []llvm.Module, owner map[string]string, cpu string) {
 	path := assembler(t)
 	entries := compileKernels(t, kernels, cpu)
 	const parts = 2
@@ -553,17 +554,17 @@ func checkAssembly(t *testing.T, kernels []llvm.Module, cpu string) {
 				t.Errorf("ptxas for %s: %v\n%s", cpu, err, out)
 				return
 			}
-			checkAssemblerOutput(t, cpu, string(out))
+			checkAssemblerOutput(t, owner, cpu, string(out))
 		})
 	}
 	group.Wait()
 }
 
-func checkAssemblerOutput(t *testing.T, cpu, out string) {
+func checkAssemblerOutput(t *testing.T, owner map[string]string, cpu, out string) {
 	function := ""
 	for line := range strings.Lines(out) {
 		if m := functionLine.FindStringSubmatch(line); m != nil {
-			function = m[1]
+			function = fmt.Sprintf("%s of %s", m[1], owner[m[1]])
 		}
 		if m := frameLine.FindStringSubmatch(line); m != nil && (m[1] != "0" || m[2] != "0" || m[3] != "0") {
 			t.Errorf("%s for %s uses local memory: %s", function, cpu, strings.TrimSpace(line))

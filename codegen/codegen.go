@@ -264,13 +264,13 @@ func newBufferTable(pl *plan.Plan, e *ir.Entry) *bufferTable {
 	}
 	for i, in := range e.Inputs {
 		typ := e.Type(e.Body.Params[i])
-		pl.Inputs = append(pl.Inputs, plan.Tensor{Name: in.Name, State: in.State, DType: typ.DType.String(), Shape: typ.Shape})
+		pl.Inputs = append(pl.Inputs, plan.Tensor{Name: TensorName(in.Name, in.State), State: in.State, DType: typ.DType.String(), Shape: typ.Shape})
 		t.inputs = append(t.inputs, add(plan.Buffer{Kind: plan.Input, Index: i, Size: typ.Bytes(), Name: in.Name}))
 	}
 	for i, out := range e.Outputs {
 		v := e.Body.Results[i]
 		typ := e.Type(v)
-		pl.Outputs = append(pl.Outputs, plan.Tensor{Name: out.Name, State: out.State, DType: typ.DType.String(), Shape: typ.Shape})
+		pl.Outputs = append(pl.Outputs, plan.Tensor{Name: TensorName(out.Name, out.State), State: out.State, DType: typ.DType.String(), Shape: typ.Shape})
 		buffer := -1
 		if e.Memory.Places[v].Kind == ir.InOutput {
 			buffer = add(plan.Buffer{Kind: plan.Output, Index: i, Size: typ.Bytes(), Name: out.Name})
@@ -286,6 +286,15 @@ func newBufferTable(pl *plan.Plan, e *ir.Entry) *bufferTable {
 		t.arena = append(t.arena, add(plan.Buffer{Kind: plan.Arena, Size: b.Size, After: after}))
 	}
 	return t
+}
+
+// TensorName is the name of an input or output in plans and artifacts. States have names of their own,
+// which the caller's may equal.
+func TensorName(name, state string) string {
+	if state != "" {
+		return "@" + state
+	}
+	return name
 }
 
 // of is the buffer of a value.

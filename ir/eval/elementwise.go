@@ -160,7 +160,7 @@ func binaryFunctions() map[ir.Kind]binaryFunc {
 		ir.OpDivide: {func(x, y float64) float64 { return x / y }, intDivide,
 			func(x, y complex128) complex128 { return x / y }},
 		ir.OpRemainder: {math.Mod, intRemainder, nil},
-		ir.OpPower:     {math.Pow, intPower, cmplx.Pow},
+		ir.OpPower:     {pow, intPower, cmplx.Pow},
 		ir.OpMaximum:   {func(x, y float64) float64 { return max(x, y) }, intMax, nil},
 		ir.OpMinimum:   {func(x, y float64) float64 { return min(x, y) }, intMin, nil},
 		ir.OpAtan2:     {math.Atan2, nil, nil},

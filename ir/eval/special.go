@@ -105,10 +105,18 @@ func digamma(x float64) float64 {
 	return log(x) - 0.5/x - float64(series*z) - shift
 }
 
-// log is math.Log, which is wrong for denormal numbers on some platforms.
+// log is math.Log, whose assembly for amd64 is wrong for denormal numbers.
 func log(x float64) float64 {
 	if 0 < x && x < 0x1p-1022 {
 		return math.Log(x*0x1p54) - 54*math.Ln2
 	}
 	return math.Log(x)
+}
+
+// pow is math.Pow, which takes such a logarithm.
+func pow(x, y float64) float64 {
+	if 0 < x && x < 0x1p-1022 && !math.IsInf(y, 0) {
+		return math.Pow(x*0x1p54, y) * math.Pow(2, -54*y)
+	}
+	return math.Pow(x, y)
 }

@@ -48,7 +48,8 @@ func (f *fuser) contracts(op *ir.Op) bool {
 		for _, d := range a.LhsContract {
 			k = k.Mul(f.entry.Type(op.Operands[0]).Shape[d])
 		}
-		return least(k, 8) && holdable(f.entry.Type(op.Operands[0]).DType)
+		t := f.entry.Type(op.Operands[0]).DType
+		return least(k, 8) && holdable(t) && !(t.IsInteger() && t.Bits() == 64) // no registers for a tile of those
 	case ir.OpConvolution:
 		w := f.entry.Type(op.Operands[1]).Shape
 		perGroup, _ := w[0].DivExact(ir.Const(op.Attrs.(*ir.ConvolutionAttrs).Groups))
