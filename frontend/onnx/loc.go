@@ -45,6 +45,9 @@ var frame = regexp.MustCompile(`File "([^"]+)", line (\d+)`)
 func sourceLine(stack string) string {
 	line := ""
 	for _, m := range frame.FindAllStringSubmatch(stack, -1) {
+		if strings.HasPrefix(m[1], "<") {
+			continue // generated code
+		}
 		file := relativeSource(m[1])
 		if line == "" || !strings.HasPrefix(file, "torch/") {
 			line = file + ":" + m[2]

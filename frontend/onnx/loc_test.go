@@ -10,6 +10,7 @@ func TestLoc(t *testing.T) {
 		{"node", scopes, "", "node in m.h.0.ln_1"},
 		{"node", "['', 'view']", "", "node"},
 		{"node", "", `File "/home/me/checkout/model.py", line 3, in forward`, "node (model.py:3)"},
+		{"node", "", "File \"model.py\", line 3, in forward\n  File \"<eval_with_key>.1\", line 9, in forward", "node (model.py:3)"},
 		{"node", "", `File "C:\work\model.py", line 3, in forward`, "node (model.py:3)"},
 		{"node", "", `File "../other/model.py", line 3, in forward`, "node (model.py:3)"},
 		{"node", scopes, "File \"/opt/v/lib/python3.11/site-packages/transformers/models/gpt2/modeling_gpt2.py\", line 273, in forward\n" +
