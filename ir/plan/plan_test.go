@@ -214,6 +214,7 @@ func TestVerify(t *testing.T) {
 		{"P12", "no hex", []string{`"0000803f"`, `"0x"`}, []string{"step 7"}},
 		{"P12", "long pattern", []string{`"0000803f"`, `"0000803f0000803f"`}, []string{"step 7", "8 bytes", "of 4 bytes"}},
 		{"P12", "divisor", []string{`,"multiple":8`, ``}, []string{"step 4"}},
+		{"P14", "predicate", []string{`{"copy":{"from":6,"to":7}}`, `{"copy":{"from":6,"to":7}},{"if":{"predicate":6,"then":[],"else":[]}}`}, []string{"step 4", "16*n bytes"}},
 		{"P13", "read and written", []string{`{"buffer":2,"access":"r"},{"buffer":9,"access":"w"}`, `{"buffer":9,"access":"r"},{"buffer":9,"access":"w"}`}, []string{"step 5", "buffer 9"}},
 	}
 	covered := map[string]bool{}
@@ -448,6 +449,7 @@ func TestSignature(t *testing.T) {
 // FuzzPlan feeds any bytes to all that reads plans.
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte(sampleText(f)))
+	f.Add([]byte(controlText(f)))
 	f.Add([]byte(`{"version":"1.0","target":"t","entry":"e","steps":[{}]}`))
 	f.Add([]byte(`{"version":"1.0","dims":[{"name":"n"}],"buffers":[{"kind":"arena","size":"n*n - 1","after":[0]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
