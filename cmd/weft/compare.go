@@ -73,7 +73,7 @@ func (a *app) compare(reports []outputReport, outputs []output, s signature, exp
 	if wrong == nil {
 		return nil, nil
 	}
-	return diag.Errorf(diag.OutputsDiffer, "", "%d of %s differ: %s", len(wrong), plural(compared, "output"), strings.Join(wrong, ", ")).In(expect.path), nil
+	return diag.Errorf(diag.OutputsDiffer, "", "outputs differ: %s (%d of %d compared)", strings.Join(wrong, ", "), len(wrong), compared).In(expect.path), nil
 }
 
 // printComparisons prints a row an output, and for those that differ where they do most.

@@ -166,21 +166,30 @@ func scriptTruncate(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data[:n], 0o666))
 }
 
-// scriptTensors is "tensors FILE PROGRAM": a tensor file with what a program without inputs gives,
-// under the names of its outputs.
+// scriptTensors is "tensors FILE PROGRAM" (see writeTensors).
 func scriptTensors(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: tensors FILE PROGRAM")
 	}
-	p, err := ir.ParseProgram(args[1], []byte(ts.ReadFile(args[1])))
-	ts.Check(err)
+	ts.Check(writeTensors(ts.MkAbs(args[0]), ts.ReadFile(args[1])))
+}
+
+// writeTensors writes a tensor file with what a program without inputs gives, under the names of
+// its outputs.
+func writeTensors(path, program string) error {
+	p, err := ir.ParseProgram("tensors", []byte(program))
+	if err != nil {
+		return err
+	}
 	result, err := eval.Run(p, p.Entries[0].Name, nil, nil)
-	ts.Check(err)
+	if err != nil {
+		return err
+	}
 	var list []weights.Named
 	for i, t := range result.Outputs {
 		list = append(list, weights.Named{Name: p.Entries[0].Outputs[i].Name, Tensor: t})
 	}
-	ts.Check(weights.WriteTensors(ts.MkAbs(args[0]), list))
+	return weights.WriteTensors(path, list)
 }
 
 // panicking is a standard input that breaks weft.

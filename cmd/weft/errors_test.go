@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"weft/ir/diag"
+)
+
+// TestErrorsPage writes docs/errors.md from the table of codes and from testdata/errors, whose
+// examples it runs: CODE.txtar has commands, the last of which must report CODE, and their
+// files. The page must be up to date; -update rewrites it.
+func TestErrorsPage(t *testing.T) {
+	needLLC(t)
+	page, err := filepath.Abs("../../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := readExamples(t)
+	var b strings.Builder
+	b.WriteString("# Diagnostics\n\nEvery error and warning has a code that does not change. `weft explain CODE` prints what is here. The exit status is\n" +
+		"that of the most severe error.\n\n| status | |\n|---|---|\n| 0 | fine; warnings do not count |\n| 1 | results differ |\n| 2 | usage |\n| 3 | the input is at fault |\n" +
+		"| 4 | unsupported |\n| 5 | a bug of weft |\n| 6 | the run failed |\n\nThe examples are run by a test, which writes this page (`go test ./cmd/weft -run TestErrorsPage -update`).\n")
+	for _, info := range diag.Codes() {
+		fmt.Fprintf(&b, "\n## %s: %s\nExit status %d. %s\n", info.Code, info.Title, info.Status, wrap(info.Help, 120))
+		if archive, ok := examples[string(info.Code)]; ok {
+			b.WriteString(runExample(t, info, archive))
+			delete(examples, string(info.Code))
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(examples)) {
+		t.Errorf("testdata/errors/%s.txtar is of no known code", code)
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != b.String() {
+		t.Errorf("docs/errors.md is out of date at byte %d; go test ./cmd/weft -run TestErrorsPage -update writes it", firstDifference(have, []byte(b.String())))
+	}
+}
+
+func readExamples(t *testing.T) map[string]*txtar.Archive {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/errors/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := map[string]*txtar.Archive{}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		examples[strings.TrimSuffix(filepath.Base(path), ".txtar")] = archive
+	}
+	return examples
+}
+
+var temporary = regexp.MustCompile(`weft-(stdin|run|ptxas)-[0-9]+`)
+
+// runExample runs the commands of an example in a folder with its files, where models leads to
+// the exported models, and gives the example as text.
+func runExample(t *testing.T, info diag.Info, archive *txtar.Archive) string {
+	folder := models(t)
+	var b strings.Builder
+	t.Run(string(info.Code), func(t *testing.T) {
+		dir := t.TempDir()
+		t.Chdir(dir)
+		if err := os.Symlink(folder, "models"); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("\n```console\n")
+		for _, f := range archive.Files {
+			if err := os.WriteFile(f.Name, f.Data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(f.Name, "tensors") {
+				fmt.Fprintf(&b, "$ cat %s\n%s", f.Name, f.Data)
+			}
+		}
+		commands := strings.Split(strings.TrimSpace(string(archive.Comment)), "\n")
+		for i, command := range commands {
+			status, text := runLine(t, command)
+			if last := i == len(commands)-1; last && status != int(info.Status) || !last && status != 0 {
+				t.Fatalf("%s: exit status %d\n%s", command, status, text)
+			} else if last && !strings.Contains(text, string(info.Code)) {
+				t.Fatalf("%s: no %s in\n%s", command, info.Code, text)
+			}
+			if !strings.HasPrefix(command, "tensors ") && !strings.HasPrefix(command, "cut ") {
+				fmt.Fprintf(&b, "$ %s\n%s", command, strings.ReplaceAll(text, dir, "/folder"))
+			}
+		}
+		b.WriteString("```\n")
+		if temporary.MatchString(b.String()) || strings.Contains(b.String(), folder) {
+			t.Errorf("the example names a path of the machine:\n%s", &b)
+		}
+	})
+	return b.String()
+}
+
+// runLine runs "[NAME=VALUE] weft ARGUMENT...", "tensors FILE PROGRAM" (see writeTensors) or "cut
+// FROM TO BYTES" and gives the exit status and what was printed on stderr.
+func runLine(t *testing.T, line string) (status int, text string) {
+	t.Helper()
+	words := strings.Fields(line)
+	switch words[0] {
+	case "tensors":
+		source, err := os.ReadFile(words[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := writeTensors(words[1], string(source)); err != nil {
+			t.Fatal(err)
+		}
+		return 0, ""
+	case "cut":
+		data, err := os.ReadFile(words[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if _, err := fmt.Sscan(words[3], &n); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(words[2], data[:n], 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return 0, ""
+	}
+	if name, value, ok := strings.Cut(words[0], "="); ok {
+		t.Setenv(name, value)
+		words = words[1:]
+	}
+	if words[0] != "weft" {
+		t.Fatalf("the command %q is not known", line)
+	}
+	var stdout, stderr bytes.Buffer
+	status = run(words[1:], strings.NewReader(""), &stdout, &stderr)
+	return status, stderr.String()
+}
