@@ -43,7 +43,8 @@ func (t *sharedTile) swizzled(row, chunk *Expr) *Expr {
 	if perRow < 8 { // several rows share the 128 bytes of all banks
 		turn, _ = b.DivMod(row, b.Idx(8/perRow))
 	}
-	_, turn = b.DivMod(turn, b.Idx(min(perRow, 8)))
+	// A permutation by exclusive or stays inside of a power of two of chunks.
+	_, turn = b.DivMod(turn, b.Idx(min(perRow&-perRow, 8)))
 	return b.Add(b.Mul(row, b.Idx(int64(t.width))), b.Mul(b.Arith(Xor, b.Index, chunk, turn), b.Idx(chunkSize)))
 }
 

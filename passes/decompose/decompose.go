@@ -43,7 +43,7 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 // tensor cores divide and registers hold.
 func hasKernel(e *ir.Entry, op *ir.Op) bool {
 	q, v := e.Type(op.Operands[0]), e.Type(op.Operands[2])
-	if !fusedAttention || q.DType != ir.F16 && q.DType != ir.BF16 {
+	if q.DType != ir.F16 && q.DType != ir.BF16 {
 		return false
 	}
 	for _, d := range []ir.Dim{q.Shape[3], v.Shape[3]} {
@@ -53,9 +53,6 @@ func hasKernel(e *ir.Entry, op *ir.Op) bool {
 	}
 	return true
 }
-
-// fusedAttention is off until the emulator runs tensor cores.
-const fusedAttention = false
 
 // replace gives the operation's result value to the last operation made: it defines v.
 func replace(b *ir.Block, e *ir.Entry, op *ir.Op, v ir.Value) {

@@ -157,7 +157,7 @@ const multiprocessors = 132
 // contract takes the tile with the least work done outside of the result and enough blocks.
 func (s scheduler) contract(op *ir.Op) ir.Schedule {
 	m, n, batch := s.extents(op)
-	if t, ok := s.tensorCores(op, m, n, batch); ok && useTensorCores {
+	if t, ok := s.tensorCores(op, m, n, batch); ok {
 		return t
 	}
 	best, bestCost := tiles[0], int64(-1)
@@ -212,9 +212,6 @@ func (s scheduler) extents(op *ir.Op) (m, n, batch int64) {
 	}
 	panic("BUG: contract group without contraction")
 }
-
-// useTensorCores is off until the emulator runs their instructions.
-const useTensorCores = false
 
 // mmaTiles are the shapes of tiles on tensor cores, from large to small. A tile of K has whole
 // chunks of 16 bytes; warps are (TileM/WarpM)*(TileN/WarpN).
