@@ -14,7 +14,7 @@ func backwardRules() map[string]rule {
 			return lower.InFloat32(c.b, func(v []ir.Value) ir.Value { return f(c.b, v[0], v[1]) }, c.tensor("grad_output"), c.tensor(second))
 		})
 	}
-	return map[string]rule{
+	t := map[string]rule{
 		"sigmoid_backward.default": grad(func(b *ir.Builder, dy, y ir.Value) ir.Value {
 			return b.Binary(ir.OpMultiply, dy, b.Binary(ir.OpMultiply, y, b.Binary(ir.OpSubtract, b.FullLike(y, 1), y)))
 		}, "output"),
@@ -48,6 +48,8 @@ func backwardRules() map[string]rule {
 		"embedding_dense_backward.default":                             value((*call).embeddingBackward),
 		"_scaled_dot_product_flash_attention_for_cpu_backward.default": values((*call).attentionBackward),
 	}
+	addNormBackwardRules(t)
+	return t
 }
 
 // geluBackward is dy (Phi(x) + x phi(x)), or the derivative of the tanh approximation.

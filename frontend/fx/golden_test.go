@@ -47,3 +47,25 @@ func TestGolden(t *testing.T) {
 		}
 	}
 }
+
+// TestSamePlaces holds that absolute paths in stack traces do not reach the program.
+func TestSamePlaces(t *testing.T) {
+	model := string(modelJSON(t, "gpt2_tiny_torch215"))
+	texts := map[string]bool{}
+	for _, roots := range [][2]string{
+		{"", ""},
+		{"/home/ada/venv/lib/python3.11/site-packages/", "/home/ada/work/"},
+		{"/opt/build 7/lib/python3.13/dist-packages/", "/src/other checkout/"},
+		{"/src/pytorch/", "../models of mine/"},
+	} {
+		moved := strings.NewReplacer(`File \"torch/`, `File \"`+roots[0]+`torch/`, `File \"models.py`, `File \"`+roots[1]+`models.py`).Replace(model)
+		m, err := importGraph([]byte(moved), nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[m.Program.String()] = true
+	}
+	if len(texts) != 1 {
+		t.Errorf("%d different programs", len(texts))
+	}
+}

@@ -78,5 +78,8 @@ func shortPath(file string, classFiles []string) string {
 			return c
 		}
 	}
+	if i := strings.LastIndex("/"+file, "/torch/"); i >= 0 {
+		return file[i:] // torch itself, built from source
+	}
 	return path.Base(file)
 }

@@ -120,6 +120,10 @@ func values(f func(c *call) []ir.Value) rule {
 	return func(c *call) []*tensor {
 		var list []*tensor
 		for _, v := range f(c) {
+			if v == ir.NoValue {
+				list = append(list, nil) // a result that is not asked for
+				continue
+			}
 			list = append(list, newTensor(v))
 		}
 		return list

@@ -57,5 +57,20 @@ func (im *importer) reportUnsupported() {
 		}
 		d.Note("%s: %s, at %s", name, times, strings.Join(first[name], "; "))
 	}
-	ir.Fail(d.Suggest("call ExportedProgram.run_decompositions() before saving, which rewrites many operators into simpler ones, or express them otherwise"))
+	ir.Fail(d.Suggest("%s", advice(names)))
+}
+
+// advice says what to do about operators without a lowering: those of libraries need a
+// decomposition, those of ATen may have one.
+func advice(names []string) string {
+	own := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "aten.") })
+	others := slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, "aten.") })
+	var parts []string
+	if own {
+		parts = append(parts, "call ExportedProgram.run_decompositions() before saving, which rewrites many ATen operators into simpler ones")
+	}
+	if others {
+		parts = append(parts, "give operators of other libraries a decomposition, and pass it to run_decompositions()")
+	}
+	return strings.Join(parts, "; ") + "; or express the model without them"
 }

@@ -60,6 +60,9 @@ func Broadcast(b *ir.Builder, xs ...ir.Value) []ir.Value {
 // neither 1 nor seen to be equal to the shape's is taken to be: a reshape states it.
 func Expand(b *ir.Builder, x ir.Value, shape []ir.Dim) ir.Value {
 	own := slices.Clone(b.Shape(x))
+	if len(own) > len(shape) {
+		ir.Fail(diag.Errorf("W2002", b.Loc, "%s cannot be expanded to %s", b.Type(x), ir.DimList(shape)))
+	}
 	for i, d := range own {
 		want := shape[len(shape)-len(own)+i]
 		_, c1 := d.IsConst()

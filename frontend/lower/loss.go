@@ -125,8 +125,8 @@ func probabilityLoss(b *ir.Builder, logp, target, weight ir.Value, axis int, r R
 // Pairwise computes an elementwise loss of two operands that broadcast, and reduces it.
 func Pairwise(b *ir.Builder, x, y ir.Value, r Reduction, each func(x, y ir.Value) ir.Value) ir.Value {
 	return InFloat32(b, func(v []ir.Value) ir.Value {
-		shape := BroadcastShape(b.Shape(v[0]), b.Shape(v[1]))
-		return Reduced(b, each(b.BroadcastTo(v[0], shape), b.BroadcastTo(v[1], shape)), r)
+		v = Broadcast(b, v...)
+		return Reduced(b, each(v[0], v[1]), r)
 	}, x, y)
 }
 

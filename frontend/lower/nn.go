@@ -328,24 +328,6 @@ func Softsign(b *ir.Builder, x ir.Value) ir.Value {
 	return b.Binary(ir.OpDivide, x, AddScalar(b, b.Unary(ir.OpAbs, x), 1))
 }
 
-// BroadcastShape is the shape that shapes broadcast to, aligned at the end; where dims are
-// neither equal nor 1 it takes the first, and the broadcast then fails.
-func BroadcastShape(shapes ...[]ir.Dim) []ir.Dim {
-	rank := 0
-	for _, s := range shapes {
-		rank = max(rank, len(s))
-	}
-	out := ir.Consts(slices.Repeat([]int64{1}, rank)...)
-	for _, s := range shapes {
-		for i, d := range s {
-			if at := &out[rank-len(s)+i]; at.Is(1) {
-				*at = d
-			}
-		}
-	}
-	return out
-}
-
 // Matmul is NumPy's: dims before the last two broadcast; a vector on the left is a row, on
 // the right a column, and its dim vanishes.
 func Matmul(b *ir.Builder, x, y ir.Value) ir.Value {
@@ -363,9 +345,9 @@ func Matmul(b *ir.Builder, x, y ir.Value) ir.Value {
 		return b.Reshape(row, slices.Delete(slices.Clone(shape), len(shape)-2, len(shape)-1))
 	}
 	xs, ys := b.Shape(x), b.Shape(y)
-	batch := BroadcastShape(xs[:xr-2], ys[:yr-2])
-	x = b.BroadcastTo(x, slices.Concat(batch, xs[xr-2:]))
-	y = b.BroadcastTo(y, slices.Concat(batch, ys[yr-2:]))
+	batch, _ := joinShapes(xs[:xr-2], ys[:yr-2])
+	x = Expand(b, x, slices.Concat(batch, xs[xr-2:]))
+	y = Expand(b, y, slices.Concat(batch, ys[yr-2:]))
 	n := len(batch)
 	a := &ir.DotAttrs{LhsContract: []int{n + 1}, RhsContract: []int{n}}
 	for i := range n {
