@@ -46,12 +46,14 @@ var (
 // split gives the parts of an element, which is worth significand*2^(exponent-fraction).
 // An infinity or NaN is special; its parts mean nothing.
 func (f factorFormat) split(x uint32) (significand, exponent int32, special bool) {
-	x >>= f.ignored
-	top := uint32(1)<<f.exponent - 1
-	e := x >> f.fraction & top
+	const word = 31 // tells the compiler that no shift is longer
+	x >>= f.ignored & word
+	top := uint32(1)<<(f.exponent&word) - 1
+	e := x >> (f.fraction & word) & top
 	normal := min(e, 1)
-	m := int32(x&(1<<f.fraction-1) | normal<<f.fraction)
-	sign := -int32(x >> (f.fraction + f.exponent) & 1)
+	hidden := uint32(1) << (f.fraction & word)
+	m := int32(x&(hidden-1) | -normal&hidden)
+	sign := -int32(x >> ((f.fraction + f.exponent) & word) & 1)
 	exponent = int32(e+1-normal) - int32(top>>1)
 	if m == 0 {
 		exponent = noExponent
@@ -105,33 +107,47 @@ func (p *product) multiplyFloat(f factorFormat) {
 // unpack splits all elements.
 func (p *product) unpack(f factorFormat) {
 	shift := alignedFraction - 2*f.fraction
+	p.special = [matrixColumns]bool{}
 	for i := range p.rawA {
-		special := false
-		for k, x := range p.rawA[i][:p.inner] {
-			m, e, s := f.split(x)
-			p.valueA[i][k], p.exponentA[i][k] = m<<shift, e
-			special = special || s
-		}
-		p.specialRow[i] = special
+		p.specialRow[i] = f.splitAll(p.rawA[i][:p.inner], p.valueA[i][:p.inner], p.exponentA[i][:p.inner], shift)
 		for j, c := range p.c[i] {
 			_, e := splitFloat32(c)
 			p.top[i][j] = max(e, lowestTop)
 		}
 	}
-	p.special = [matrixColumns]bool{}
 	for k := range p.rawB[:p.inner] {
-		for j, x := range p.rawB[k] {
-			var s bool
-			p.valueB[k][j], p.exponentB[k][j], s = f.split(x)
-			p.special[j] = p.special[j] || s
+		if f.splitAll(p.rawB[k][:], p.valueB[k][:], p.exponentB[k][:], 0) {
+			for j, x := range p.rawB[k] {
+				_, _, special := f.split(x)
+				p.special[j] = p.special[j] || special
+			}
 		}
 	}
 }
 
+// splitAll splits elements, with significands shifted left, and reports whether one is special.
+func (f factorFormat) splitAll(raw []uint32, significand, exponent []int32, shift uint) bool {
+	special := false
+	significand, exponent = significand[:len(raw)], exponent[:len(raw)]
+	for i, x := range raw {
+		m, e, s := f.split(x)
+		significand[i], exponent[i] = m<<(shift&31), e
+		special = special || s
+	}
+	return special
+}
+
 // splitFloat32 is factorFormat.split for C.
 func splitFloat32(x uint32) (significand, exponent int32) {
-	m, e, _ := factorFormat{fraction: float32Fraction, exponent: 8}.split(x)
-	return m, e
+	e := x >> float32Fraction & 0xff
+	normal := min(e, 1)
+	m := int32(x&(1<<float32Fraction-1) | normal<<float32Fraction)
+	sign := int32(x) >> 31
+	exponent = int32(e+1-normal) - 127
+	if m == 0 {
+		exponent = noExponent
+	}
+	return m ^ sign - sign, exponent
 }
 
 // alignPortable finds the largest exponents and sums the products, aligned to them.
@@ -219,4 +235,4 @@ func (p *product) multiplyInteger() {
 }
 
 // alignProducts is alignPortable or its vector twin.
-var alignProducts = alignPortable
+var alignProducts = alignFunction()

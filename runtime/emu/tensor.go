@@ -102,20 +102,10 @@ func (w *worker) matrixProduct(wp *warp, in *instruction, mask uint32, kind prod
 	p, s := &w.product, in.extra.slots
 	p.inner = kind.inner
 	for r, slot := range s[4:8] {
-		for lane, word := range &wp.r32[slot] {
-			row, column := lane/4+r%2*8, (lane%4+r/2*4)*kind.perWord
-			kind.spread(p.rawA[row][column:column+kind.perWord], word)
-		}
+		p.loadA(&wp.r32[slot], r%2*8, r/2*4*kind.perWord, kind.perWord)
 	}
-	var elements [4]uint32
 	for r, slot := range s[8:10] {
-		for lane, word := range &wp.r32[slot] {
-			column, row := lane/4, (lane%4+r*4)*kind.perWord
-			kind.spread(elements[:kind.perWord], word)
-			for i, e := range elements[:kind.perWord] {
-				p.rawB[row+i][column] = e
-			}
-		}
+		p.loadB(&wp.r32[slot], r*4*kind.perWord, kind.perWord)
 	}
 	for r, slot := range s[10:14] {
 		for lane, word := range &wp.r32[slot] {
@@ -136,19 +126,41 @@ func (w *worker) matrixProduct(wp *warp, in *instruction, mask uint32, kind prod
 	return nil
 }
 
-// spread cuts a word into its elements; bytes are extended by their sign.
-func (k productKind) spread(elements []uint32, word uint32) {
-	switch len(elements) {
-	case 1:
-		elements[0] = word
-	case 2:
-		elements[0], elements[1] = word&0xffff, word>>16
-	default:
-		for i := range elements {
-			elements[i] = uint32(int32(int8(word >> (8 * i))))
+// loadA takes one register of A: eight rows from row on, and four words of columns.
+func (p *product) loadA(words *lanes32, row, column, perWord int) {
+	for i := range 8 {
+		to, from := p.rawA[row+i][column:column+4*perWord], words[i*4:i*4+4]
+		switch perWord {
+		case 1:
+			copy(to, from)
+		case 2:
+			for j, word := range from {
+				to[2*j], to[2*j+1] = word&0xffff, word>>16
+			}
+		case 4:
+			for j, word := range from {
+				to[4*j], to[4*j+1], to[4*j+2], to[4*j+3] = signedByte(word), signedByte(word>>8), signedByte(word>>16), signedByte(word>>24)
+			}
 		}
 	}
 }
+
+// loadB takes one register of B: four words of rows from row on, and all columns.
+func (p *product) loadB(words *lanes32, row, perWord int) {
+	for lane, word := range words {
+		column, to := lane/4, p.rawB[row+lane%4*perWord:]
+		switch perWord {
+		case 1:
+			to[0][column] = word
+		case 2:
+			to[0][column], to[1][column] = word&0xffff, word>>16
+		case 4:
+			to[0][column], to[1][column], to[2][column], to[3][column] = signedByte(word), signedByte(word>>8), signedByte(word>>16), signedByte(word>>24)
+		}
+	}
+}
+
+func signedByte(word uint32) uint32 { return uint32(int32(int8(word))) }
 
 // matrixBytes is the size of a row of an 8x8 matrix of 16-bit elements.
 const matrixBytes = 16

@@ -399,3 +399,19 @@ func BenchmarkMatrixProduct(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMultiplyAdds is what the products are measured against: 16x8x16 of them.
+func BenchmarkMultiplyAdds(b *testing.B) {
+	var x [16][16]float32
+	var y [16][8]float32
+	var sum [16][8]float32
+	for b.Loop() {
+		for i := range x {
+			for k, a := range &x[i] {
+				for j, c := range &y[k] {
+					sum[i][j] += a * c
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package emu
+
+func alignFunction() func(*product) { return alignPortable }
