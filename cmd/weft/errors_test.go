@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"weft/ir/diag"
@@ -51,7 +52,7 @@ func TestErrorsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(have) != b.String() {
-		t.Errorf("docs/errors.md is out of date at byte %d; go test ./cmd/weft -run TestErrorsPage -update writes it", firstDifference(have, []byte(b.String())))
+		t.Errorf("docs/errors.md is out of date; go test ./cmd/weft -run TestErrorsPage -update writes it\n%s", cmp.Diff(string(have), b.String()))
 	}
 }
 
