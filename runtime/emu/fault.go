@@ -26,7 +26,7 @@ var faultNames = [...]string{
 	OutOfBounds: "access out of bounds", Misaligned: "misaligned access", AccessDenied: "access not declared",
 	Uninitialised: "read of uninitialised memory", BarrierDivergence: "barrier divergence", Deadlock: "deadlock",
 	WarpDivergence: "warp divergence", BudgetExceeded: "instruction budget exceeded", Trapped: "trap",
-	InFlight: "missing wait",
+	InFlight: "access to bytes in flight",
 }
 
 func (k FaultKind) String() string { return faultNames[k] }
