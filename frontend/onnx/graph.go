@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -88,6 +89,9 @@ func (im *importer) graph() {
 		if stored[in.name] {
 			continue
 		}
+		if in.name == "" {
+			ir.Fail(diag.Errorf(diag.ONNXGraph, "", "an input of the graph has no name").Suggest("export the model again"))
+		}
 		if s.values[in.name] != nil {
 			ir.Fail(diag.Errorf(diag.ONNXGraph, in.name, "two inputs have the name %q", in.name).Suggest("export the model again"))
 		}
@@ -108,6 +112,9 @@ func (im *importer) graph() {
 			ir.Fail(diag.Errorf(diag.ONNXGraph, out.name, "two outputs have the name %q", out.name).Suggest("export the model again"))
 		}
 		seen[out.name] = true
+		if out.name == "" {
+			ir.Fail(diag.Errorf(diag.ONNXGraph, "", "an output of the graph has no name").Suggest("export the model again"))
+		}
 		v, err := im.use(s, out.name, "the graph's outputs")
 		if err != nil {
 			im.report(err)
@@ -213,9 +220,9 @@ func (im *importer) store(s *scope, st *storedTensor) ir.Value {
 	if t.DType == ir.String || t.Numel() <= maxLiteral && !weight {
 		return s.b.Constant(t)
 	}
-	name := s.prefix + st.name
+	name := s.prefix + cmp.Or(st.name, "tensor")
 	for n := 2; im.stateNames[name]; n++ {
-		name = fmt.Sprintf("%s%s.%d", s.prefix, st.name, n)
+		name = fmt.Sprintf("%s%s.%d", s.prefix, cmp.Or(st.name, "tensor"), n)
 	}
 	im.stateNames[name] = true
 	v := im.entry.AddStateInput(name, t.Type())

@@ -85,6 +85,7 @@ func TestHostileModels(t *testing.T) {
 		{"self cycle", modelOf(msg(relu("a", "a"), output("a"))), diag.ONNXGraph, "the_a"},
 		{"duplicate node output", modelOf(msg(input("x", 1, 2), relu("x", "y"), relu("x", "y"), output("y"))), diag.ONNXGraph, "the_y"},
 		{"output named as input", modelOf(msg(input("x", 1, 2), relu("x", "x"), output("x"))), diag.ONNXGraph, "the_x"},
+		{"input without a name", modelOf(msg(input("", 1, 2), relu("", "y"), output("y"))), diag.ONNXGraph, ""},
 		{"duplicate input", modelOf(msg(input("x", 1, 2), input("x", 1, 2), relu("x", "y"), output("y"))), diag.ONNXGraph, "x"},
 		{"duplicate graph output", modelOf(msg(input("x", 1, 2), relu("x", "y"), output("y"), output("y"))), diag.ONNXGraph, "y"},
 		{"duplicate initializer", modelOf(msg(initializer("w", 1, make([]byte, 4)), initializer("w", 1, make([]byte, 4)), relu("w", "y"), output("y"))), diag.ONNXGraph, "w"},
