@@ -18,6 +18,9 @@ func FuzzRun(f *testing.F) {
 	f.Add(kernelText("bar.red.popc.u32 %r3, 0, %p1; match.any.sync.b32 %r3, %r2, -1; redux.sync.add.s32 %r3, %r2, -1;"))
 	f.Add(kernelText("cvt.rn.bf16x2.f32 %r3, %f1, %f2; mov.b64 {%r3, %r4}, %rd1; bfi.b32 %r3, %r2, %r2, 3, 4; prmt.b32 %r3, %r2, %r2, 1;"))
 	f.Add(kernelText("testp.finite.f32 %p4, %f1; set.lt.u32.s32 %r3, %r2, 4; slct.b32.s32 %r3, %r2, %r1, %r2; lop3.b32 %r3, %r2, %r2, %r2, 7;"))
+	f.Add(kernelText("cvt.u32.u64 %r3, %rd7; cp.async.ca.shared.global [%r3], [%rd4], 4, 2; cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %r4, [%rd7];"))
+	f.Add(kernelText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};"))
+	f.Add(kernelText("shl.b32 %r3, %r2, 4; stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r3], {%r4}; ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r3}, [%r3];"))
 	for _, in := range hardwareInstructions() {
 		f.Add(hardwareModule([]string{in}))
 	}
@@ -63,10 +66,12 @@ func FuzzRun(f *testing.F) {
 // TestDecodeMalformed tries every opcode with wrong modifiers and operands: errors, no panics.
 func TestDecodeMalformed(t *testing.T) {
 	modifiers := []string{"", ".b32", ".f32", ".f64", ".b64", ".u16", ".pred", ".f16x2", ".u8", ".b128", ".lo.s32", ".wide.s64", ".eq.s32", ".sync",
-		".sync.all.pred", ".u32.u32", ".f32.s32", ".global.u32", ".shared.v4.f64", ".param.u64", ".red.popc.u32", ".add.u32", ".rn", ".uni", ".idx", ".NaN.relu.f16"}
+		".sync.all.pred", ".u32.u32", ".f32.s32", ".global.u32", ".shared.v4.f64", ".param.u64", ".red.popc.u32", ".add.u32", ".rn", ".uni", ".idx", ".NaN.relu.f16",
+		".sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ".sync.aligned.m8n8.x2.shared.b16", ".async.cg.shared.global", ".async.wait_group"}
 	operands := []string{"", "%r1", "%p1", "%r1, %r2", "%r1, 1", "%r1, %r2, %r3", "%p1|%p2, %r1, %r2, !%p3", "{%r1, %r2}, [%rd1]", "[%rd1], %r1",
 		"[%rd1+4], {%r1, %r2, %r3, %r4}", "%rd1, {%r1, %r2}", "%rs1, %rs2, %rs3, %rs4", "%r1, %r2, %r3, %r4, %r5", "(%r1), %r2", "_, [s], %r1", "{}, %r1",
-		"%r1, {}", "%rd1, [a]", "1, 2, 3", "%r1, 0f3F800000, 0d3FF0000000000000", "[[%r1]]", "s, table", "%r1, %tid.x, %laneid", "%p1, %f1, %f2", "|", "%r1|%p1, %r2, 1, 31, -1"}
+		"%r1, {}", "%rd1, [a]", "1, 2, 3", "%r1, 0f3F800000, 0d3FF0000000000000", "[[%r1]]", "s, table", "%r1, %tid.x, %laneid", "%p1, %f1, %f2", "|", "%r1|%p1, %r2, 1, 31, -1", "[%r1], [%rd1], 16, %r2",
+		"{%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, 1"}
 	const head = `.version 8.0
 .target sm_90
 .address_size 64
