@@ -42,32 +42,8 @@ func mutate(r *rand.Rand, m *modelProto) {
 	}
 	n := g.nodes[r.IntN(len(g.nodes))]
 	switch r.IntN(10) {
-	case 0: // another shape of an input
-		if len(g.inputs) > 0 {
-			in := g.inputs[r.IntN(len(g.inputs))]
-			if in.kind != nil && in.kind.tensor != nil && len(in.kind.tensor.dims) > 0 {
-				in.kind.tensor.dims[r.IntN(len(in.kind.tensor.dims))] = dimension{value: number(), hasValue: r.IntN(3) > 0, param: name()}
-			}
-		}
-	case 1: // another rank of an input
-		if len(g.inputs) > 0 {
-			in := g.inputs[r.IntN(len(g.inputs))]
-			if in.kind != nil && in.kind.tensor != nil {
-				dims := in.kind.tensor.dims
-				if len(dims) > 0 && r.IntN(2) == 0 {
-					in.kind.tensor.dims = dims[1:]
-				} else {
-					in.kind.tensor.dims = append([]dimension{{value: 2, hasValue: true}}, dims...)
-				}
-			}
-		}
-	case 2: // another element type of an input
-		if len(g.inputs) > 0 {
-			in := g.inputs[r.IntN(len(g.inputs))]
-			if in.kind != nil && in.kind.tensor != nil {
-				in.kind.tensor.elem = int32(r.IntN(29))
-			}
-		}
+	case 0, 1, 2:
+		mutateInput(r, g, number, name)
 	case 3:
 		if len(n.inputs) > 0 {
 			n.inputs[r.IntN(len(n.inputs))] = name()
@@ -98,6 +74,28 @@ func mutate(r *rand.Rand, m *modelProto) {
 		} else {
 			n.outputs = append(n.outputs, "extra")
 		}
+	}
+}
+
+// mutateInput gives an input another size, rank or element type.
+func mutateInput(r *rand.Rand, g *graphProto, number func() int64, name func() string) {
+	if len(g.inputs) == 0 {
+		return
+	}
+	in := g.inputs[r.IntN(len(g.inputs))]
+	if in.kind == nil || in.kind.tensor == nil {
+		return
+	}
+	t := in.kind.tensor
+	switch choice := r.IntN(4); {
+	case choice == 0:
+		t.elem = int32(r.IntN(29))
+	case choice == 1 && len(t.dims) > 0:
+		t.dims = t.dims[1:]
+	case choice == 2:
+		t.dims = append([]dimension{{value: 2, hasValue: true}}, t.dims...)
+	case len(t.dims) > 0:
+		t.dims[r.IntN(len(t.dims))] = dimension{value: number(), hasValue: r.IntN(3) > 0, param: name()}
 	}
 }
 
