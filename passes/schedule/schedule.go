@@ -223,9 +223,28 @@ var mmaTiles = []ir.Schedule{
 	{Threads: 32, TileM: 16, TileN: 32, TileK: 64, WarpM: 16, WarpN: 32, Stages: 4},
 }
 
+// windowTiles are for convolutions with windows, whose elements are gathered one by one: many
+// threads for a tile, so that each holds few.
+var windowTiles = []ir.Schedule{
+	{Threads: 128, TileM: 64, TileN: 64, TileK: 32, WarpM: 32, WarpN: 32, Stages: 2},
+	{Threads: 128, TileM: 32, TileN: 64, TileK: 32, WarpM: 16, WarpN: 32, Stages: 2},
+}
+
+// pointwise tells whether a convolution reads each element of its input once.
+func (s scheduler) pointwise(op *ir.Op) bool {
+	a := op.Attrs.(*ir.ConvolutionAttrs)
+	for i, d := range s.entry.Type(op.Operands[1]).Shape[2:] {
+		if !d.Is(1) || a.Strides[i] != 1 || !a.Low[i].Is(0) || a.LhsDilation[i] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
 // tensorCores takes the tile with the shortest time for contractions of half types, which all
 // targets multiply on tensor cores.
 func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool) {
+	tiles := mmaTiles
 	for _, c := range op.Regions[0].Ops {
 		if c.Kind != ir.OpDotGeneral && c.Kind != ir.OpConvolution {
 			continue
@@ -233,9 +252,12 @@ func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool)
 		if t := s.entry.Type(c.Operands[0]).DType; t != ir.F16 && t != ir.BF16 || s.entry.Type(c.Results[0]).DType == ir.F64 {
 			return ir.Schedule{}, false
 		}
+		if c.Kind == ir.OpConvolution && !s.pointwise(c) {
+			tiles = windowTiles
+		}
 	}
-	best, bestCost := mmaTiles[0], int64(-1)
-	for _, t := range mmaTiles {
+	best, bestCost := tiles[0], int64(-1)
+	for _, t := range tiles {
 		blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
 		// Each multiprocessor runs two blocks at a time. A wave takes as long as its products,
 		// or as its loads, which cost about as much as a 128 x 128 tile can hide.
