@@ -77,12 +77,12 @@ func (f factorFormat) value(x uint32) float64 {
 type product struct {
 	inner      int                               // columns of A, rows of B
 	rawA       [matrixRows][maxInner]uint32      // bits of the elements
-	rawB       [maxInner][matrixColumns]uint32   //
+	rawB       [maxInner * matrixColumns]uint32  // B's rows one after the other
 	c          [matrixRows][matrixColumns]uint32 // bits of C, then of D
 	valueA     [matrixRows][maxInner]int32       // significands, shifted so that products have alignedFraction bits
 	exponentA  [matrixRows][maxInner]int32
-	valueB     [maxInner][matrixColumns]int32
-	exponentB  [maxInner][matrixColumns]int32
+	valueB     [maxInner * matrixColumns]int32
+	exponentB  [maxInner * matrixColumns]int32
 	top        [matrixRows][matrixColumns]int32 // largest exponent; C's at first
 	sum        [matrixRows][matrixColumns]int32 // of the aligned products
 	specialRow [matrixRows]bool                 // A has an infinity or NaN there
@@ -109,24 +109,23 @@ func (p *product) unpack(f factorFormat) {
 	shift := alignedFraction - 2*f.fraction
 	p.special = [matrixColumns]bool{}
 	for i := range p.rawA {
-		p.specialRow[i] = f.splitAll(p.rawA[i][:p.inner], p.valueA[i][:p.inner], p.exponentA[i][:p.inner], shift)
+		p.specialRow[i] = splitElements(f, p.rawA[i][:p.inner], p.valueA[i][:p.inner], p.exponentA[i][:p.inner], shift)
 		for j, c := range p.c[i] {
 			_, e := splitFloat32(c)
 			p.top[i][j] = max(e, lowestTop)
 		}
 	}
-	for k := range p.rawB[:p.inner] {
-		if f.splitAll(p.rawB[k][:], p.valueB[k][:], p.exponentB[k][:], 0) {
-			for j, x := range p.rawB[k] {
-				_, _, special := f.split(x)
-				p.special[j] = p.special[j] || special
-			}
+	n := p.inner * matrixColumns
+	if splitElements(f, p.rawB[:n], p.valueB[:n], p.exponentB[:n], 0) {
+		for i, x := range p.rawB[:n] {
+			_, _, special := f.split(x)
+			p.special[i%matrixColumns] = p.special[i%matrixColumns] || special
 		}
 	}
 }
 
-// splitAll splits elements, with significands shifted left, and reports whether one is special.
-func (f factorFormat) splitAll(raw []uint32, significand, exponent []int32, shift uint) bool {
+// splitPortable splits elements, with significands shifted left, and reports whether one is special.
+func splitPortable(f factorFormat, raw []uint32, significand, exponent []int32, shift uint) bool {
 	special := false
 	significand, exponent = significand[:len(raw)], exponent[:len(raw)]
 	for i, x := range raw {
@@ -155,14 +154,14 @@ func alignPortable(p *product) {
 	for i := range p.top {
 		top, sum := p.top[i], [matrixColumns]int32{}
 		for k, e := range p.exponentA[i][:p.inner] {
-			for j, other := range &p.exponentB[k] {
+			for j, other := range p.exponentB[k*matrixColumns:][:matrixColumns] {
 				top[j] = max(top[j], e+other)
 			}
 		}
 		for k, a := range p.valueA[i][:p.inner] {
-			e := p.exponentA[i][k]
-			for j, b := range &p.valueB[k] {
-				sum[j] += shiftToZero(a*b, top[j]-e-p.exponentB[k][j])
+			e, other := p.exponentA[i][k], p.exponentB[k*matrixColumns:][:matrixColumns]
+			for j, b := range p.valueB[k*matrixColumns:][:matrixColumns] {
+				sum[j] += shiftToZero(a*b, top[j]-e-other[j])
 			}
 		}
 		p.top[i], p.sum[i] = top, sum
@@ -211,7 +210,7 @@ func finishSum(sum, top int32, c uint32) uint32 {
 func (p *product) specialSum(f factorFormat, i, j int) uint32 {
 	sum := float64(math.Float32frombits(p.c[i][j]))
 	for k, a := range p.rawA[i][:p.inner] {
-		sum += f.value(a) * f.value(p.rawB[k][j])
+		sum += f.value(a) * f.value(p.rawB[k*matrixColumns+j])
 	}
 	switch {
 	case math.IsNaN(sum):
@@ -227,12 +226,15 @@ func (p *product) multiplyInteger() {
 	for i := range p.c {
 		d := &p.c[i]
 		for k, a := range p.rawA[i][:p.inner] {
-			for j, b := range &p.rawB[k] {
+			for j, b := range p.rawB[k*matrixColumns:][:matrixColumns] {
 				d[j] += a * b
 			}
 		}
 	}
 }
 
-// alignProducts is alignPortable or its vector twin.
-var alignProducts = alignFunction()
+// What has a vector twin.
+var (
+	alignProducts = alignFunction()
+	splitElements = splitFunction()
+)

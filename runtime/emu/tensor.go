@@ -148,14 +148,16 @@ func (p *product) loadA(words *lanes32, row, column, perWord int) {
 // loadB takes one register of B: four words of rows from row on, and all columns.
 func (p *product) loadB(words *lanes32, row, perWord int) {
 	for lane, word := range words {
-		column, to := lane/4, p.rawB[row+lane%4*perWord:]
-		switch perWord {
-		case 1:
-			to[0][column] = word
-		case 2:
-			to[0][column], to[1][column] = word&0xffff, word>>16
-		case 4:
-			to[0][column], to[1][column], to[2][column], to[3][column] = signedByte(word), signedByte(word>>8), signedByte(word>>16), signedByte(word>>24)
+		to := p.rawB[(row+lane%4*perWord)*matrixColumns+lane/4:]
+		for i := range perWord {
+			switch perWord {
+			case 1:
+				to[0] = word
+			case 2:
+				to[i*matrixColumns] = word >> (16 * i) & 0xffff
+			case 4:
+				to[i*matrixColumns] = signedByte(word >> (8 * i))
+			}
 		}
 	}
 }

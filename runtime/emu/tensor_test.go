@@ -231,10 +231,10 @@ func TestMatrixProduct(t *testing.T) {
 				}
 				return
 			}
-			saved := alignProducts
-			alignProducts = alignPortable
+			align, split := alignProducts, splitElements
+			alignProducts, splitElements = alignPortable, splitPortable
 			portable := f.run(t, h, a, b, c)
-			alignProducts = saved
+			alignProducts, splitElements = align, split
 			if !slices.Equal(got, portable) {
 				t.Error("the vector code and the portable code differ")
 			}
