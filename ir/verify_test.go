@@ -71,6 +71,12 @@ var violations = []struct {
 	{rule: "V12: buffer 0 has size 4 and is live in steps 2..1", text: `entry f() { return memory { buffer 0: 4 live 2..1 } }`},
 	{rule: "V12: 3 places for 1 values", text: `entry f(%0 "x": f32[]) { return memory {} }`,
 		damage: func(p *Program) { p.Entries[0].Memory.Places = make([]Place, 3) }},
+	{rule: "V12: %1 is live in steps 0..3, its buffer 0 in 0..2", text: `entry f(%0 "n": i64[]) { %1: i64[] = abs(%0)
+		%2: i64[] = while(%0) do (%3: i64[]) { %4: i1[] = compare(%3, %1) {direction = LT} yield %4 } (%5: i64[]) { %6: i64[] = add(%5, %0) yield %6 }
+		return memory { buffer 0: 8 live 0..2 %1 in buffer 0 } }`},
+	{rule: "V12: %2 is live in steps 0..2, its buffer 0 in 0..1", text: `entry f(%0 "n": i64[]) {
+		%1: i64[] = while(%0) do (%2: i64[]) { %3: i1[] = compare(%2, %0) {direction = LT} yield %3 } (%4: i64[]) { %5: i64[] = add(%4, %0) yield %5 }
+		return memory { buffer 0: 8 live 0..1 %2 in buffer 0 } }`},
 	{rule: "V13: buffers 0 and 1 are live together, but 1 does not list 0", text: `entry f() { return memory { buffer 0: 4 live 0..1 buffer 1: 4 live 1..2 } }`},
 	{rule: "V13: buffer 0 lists 1, which is not earlier", text: `entry f() { return memory { buffer 0: 4 live 0..1 after [1] buffer 1: 4 live 2..3 } }`},
 }
