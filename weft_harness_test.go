@@ -184,17 +184,23 @@ func (s spec) compareTensors(got, want *ir.Tensor) error {
 	return nil
 }
 
-// schedule runs the passes, checking after each that the program is valid, prints and parses.
+// schedule runs the passes, checking after each that the program is valid, prints and parses,
+// and that the pass says so when it changes it.
 func (s *subject) schedule(disabled []string, o *override) error {
 	if err := ir.Verify(s.program); err != nil {
 		return err
 	}
 	scheduled := s.program.Clone()
-	report, err := passes.Run(scheduled, passes.Options{Disabled: disabled, Verify: true, After: func(pass string, _ bool, p *ir.Program) error {
+	before := scheduled.String()
+	report, err := passes.Run(scheduled, passes.Options{Disabled: disabled, Verify: true, After: func(pass string, changed bool, p *ir.Program) error {
 		if pass == "fuse" && o != nil {
 			applyOverride(p, *o)
 		}
 		text := p.String()
+		if !changed && text != before {
+			return fmt.Errorf("pass %s says that it changed nothing, and made\n%s\nof\n%s", pass, text, before)
+		}
+		before = text
 		again, err := ir.ParseProgram(pass, []byte(text))
 		if err != nil {
 			return fmt.Errorf("after %s the program does not parse: %w\n%s", pass, err, text)
