@@ -44,10 +44,10 @@ const (
 	nearestDouble = "IEEE result"
 	copyDoc       = "This thread starts a copy of its bytes at global $1 to shared $0, both aligned to the size; they are there after a wait_group, for other threads after a barrier too."
 	copyFillDoc   = copyDoc + " Only the first $2 bytes are read, the rest is zero."
-	copyMeaning   = "copy at the wait, reads before it fail"
+	copyMeaning   = "the copy; touching the bytes before the wait is a fault, and for other warps before a barrier"
 	matrixDoc     = "Loads 8x8 matrices of 16-bit elements from shared memory: lane i gives the address of row i%8 of matrix i/8, 16 bytes and aligned to them, and receives elements 2*(i%4) and 2*(i%4)+1 of row i/4"
-	productDoc    = "D = A*B + C of a warp. $0..$3: D, 16x8; A 16 rows; B 8 columns; the last four: C. Lane i holds rows i/4 and i/4+8, columns 2*(i%4) and next of D and C."
-	productExact  = "tensor-core model: exact products, aligned and truncated"
+	productDoc    = "D = A*B + C of a warp: $0..$3 D, $4..$7 A, $8 and $9 B, $10..$13 C. D and C: rows i/4 and, in the last two registers, i/4+8; columns 2*(i%4) and next, for lane i. A: rows i/4 and, in registers 1 and 3, i/4+8; B: column i/4. A register of A or B holds n = 1 (tf32), 2 or 4 (s8) elements along k from (i%4)*n on, the later half of the registers from 4n on."
+	productExact  = "exact products and C, cut 25 bits below the largest exponent, added, cut to float32: the bits of Hopper"
 
 	accumulators = "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f"
 	mmaOperands  = " {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"
