@@ -111,7 +111,7 @@ var sameTypeFunctions = map[string]func(c *call, x ir.Value) ir.Value{
 	"sgn.default":      sign,
 	"trunc.default":    func(c *call, x ir.Value) ir.Value { return lower.Trunc(c.b, x) },
 	"fix.default":      func(c *call, x ir.Value) ir.Value { return lower.Trunc(c.b, x) },
-	"square.default":   func(c *call, x ir.Value) ir.Value { return c.b.Binary(ir.OpMultiply, x, x) },
+	"square.default":   func(c *call, x ir.Value) ir.Value { return c.product(x, x) },
 	"relu.default":     func(c *call, x ir.Value) ir.Value { return lower.Relu(c.b, x) },
 	"relu6.default":    func(c *call, x ir.Value) ir.Value { return lower.Clip(c.b, x, 0, 6) },
 	"isnan.default":    func(c *call, x ir.Value) ir.Value { return lower.IsNaN(c.b, x) },
@@ -190,6 +190,9 @@ func (c *call) logit(x ir.Value) ir.Value {
 }
 
 func sign(c *call, x ir.Value) ir.Value {
+	if c.b.DType(x) == ir.Bool {
+		return x
+	}
 	s := c.b.Unary(ir.OpSign, x)
 	if !c.b.DType(x).IsFloat() {
 		return s

@@ -36,8 +36,8 @@ func indexRules() map[string]rule {
 		}),
 		"index_add.default": value(func(c *call) ir.Value {
 			src := c.tensor("source")
-			if alpha := c.float("alpha", 1); alpha != 1 {
-				src = lower.Scale(c.b, src, alpha)
+			if alpha, ok := c.literal("alpha"); ok && alpha.f != 1 {
+				src = lower.Binary(c.b, ir.OpMultiply, src, alpha.scalar(c.b, c.b.DType(src)))
 			}
 			return c.putAlong(ir.Sum, src)
 		}),
@@ -176,7 +176,7 @@ func (c *call) indexPut() ir.Value {
 		return c.fillWhere(x, mask, axis, c.b.Reshape(values, nil))
 	}
 	a := c.advancedIndex(x, indices)
-	return c.b.Scatter(x, a.vectors, lower.Expand(c.b, values, a.result), &ir.ScatterAttrs{Combine: combine, UpdateWindowDims: a.offsets,
+	return c.b.Scatter(x, a.vectors, lower.Expand(c.b, values, a.result), &ir.ScatterAttrs{Combine: combined(combine, c.b.DType(x)), UpdateWindowDims: a.offsets,
 		InsertedWindowDims: a.axes, ScatterDimsToOperandDims: a.axes, IndexVectorDim: len(a.batch)})
 }
 
@@ -219,7 +219,7 @@ func (c *call) putInto(x ir.Value, combine ir.Combine, src ir.Value) ir.Value {
 		one := ir.Consts[int64](1)
 		n := ir.Product(c.b.Shape(index))
 		r := c.b.Scatter(c.b.Reshape(x, one), c.b.Reshape(index, []ir.Dim{n}), lower.Expand(c.b, c.b.Convert(src, c.b.DType(x)), []ir.Dim{n}),
-			&ir.ScatterAttrs{Combine: combine, InsertedWindowDims: []int{0}, ScatterDimsToOperandDims: []int{0}, IndexVectorDim: 1})
+			&ir.ScatterAttrs{Combine: combined(combine, c.b.DType(x)), InsertedWindowDims: []int{0}, ScatterDimsToOperandDims: []int{0}, IndexVectorDim: 1})
 		return c.b.Reshape(r, nil)
 	}
 	n := ir.Product(c.b.Shape(index))
@@ -228,7 +228,7 @@ func (c *call) putInto(x ir.Value, combine ir.Combine, src ir.Value) ir.Value {
 	windows := slices.Delete(identity(rank), axis, axis+1)
 	src = lower.Expand(c.b, c.b.Convert(src, c.b.DType(x)), dims)
 	wrapped := lower.WrapIndex(c.b, c.b.Reshape(index, []ir.Dim{n}), c.b.Shape(x)[axis])
-	return c.b.Scatter(x, wrapped, src, &ir.ScatterAttrs{Combine: combine, UpdateWindowDims: windows,
+	return c.b.Scatter(x, wrapped, src, &ir.ScatterAttrs{Combine: combined(combine, c.b.DType(x)), UpdateWindowDims: windows,
 		InsertedWindowDims: []int{axis}, ScatterDimsToOperandDims: []int{axis}, IndexVectorDim: 1})
 }
 
@@ -338,7 +338,7 @@ func (c *call) scatterAlongAxis(x, index, src ir.Value, combine ir.Combine, axis
 		}
 	}
 	src = c.b.Convert(src, c.b.DType(x))
-	a := &ir.ScatterAttrs{Combine: combine, IndexVectorDim: rank}
+	a := &ir.ScatterAttrs{Combine: combined(combine, c.b.DType(x)), IndexVectorDim: rank}
 	whole := slices.Delete(slices.Clone(c.b.Shape(x)), axis, axis+1)
 	if ir.SameShape(whole, slices.Delete(slices.Clone(dims), axis, axis+1)) {
 		a.InsertedWindowDims, a.ScatterDimsToOperandDims = []int{axis}, []int{axis}
@@ -415,7 +415,7 @@ func (c *call) put() ir.Value {
 	}
 	flat := c.flat(x)
 	index = lower.WrapIndex(c.b, index, c.b.Shape(flat)[0])
-	r := c.b.Scatter(flat, index, src, &ir.ScatterAttrs{Combine: combine, InsertedWindowDims: []int{0}, ScatterDimsToOperandDims: []int{0}, IndexVectorDim: 1})
+	r := c.b.Scatter(flat, index, src, &ir.ScatterAttrs{Combine: combined(combine, c.b.DType(x)), InsertedWindowDims: []int{0}, ScatterDimsToOperandDims: []int{0}, IndexVectorDim: 1})
 	return c.b.Reshape(r, c.b.Shape(x))
 }
 
@@ -475,6 +475,20 @@ func (c *call) triangleIndices(upper bool) ir.Value {
 	return c.b.Convert(c.b.Constant(t), c.dtype("dtype", ir.I64))
 }
 
+// combined is the way to combine elements of a type: bools are added and multiplied as "or" and
+// "and".
+func combined(combine ir.Combine, t ir.DType) ir.Combine {
+	if t == ir.Bool {
+		switch combine {
+		case ir.Sum:
+			return ir.Or
+		case ir.Mul:
+			return ir.And
+		}
+	}
+	return combine
+}
+
 // identityOf leaves any element unchanged when combined with it.
 func identityOf(combine ir.Combine, t ir.DType) float64 {
 	switch combine {
@@ -484,6 +498,12 @@ func identityOf(combine ir.Combine, t ir.DType) float64 {
 		limit := math.Inf(1)
 		if t.IsInteger() {
 			limit = 1 << 63 // saturates
+		}
+		if t == ir.Bool {
+			if combine == ir.Max {
+				return 0
+			}
+			return 1
 		}
 		if combine == ir.Max {
 			return -limit

@@ -17,7 +17,7 @@ func nnRules() map[string]rule {
 		}),
 		"native_layer_norm.default": values(func(c *call) []ir.Value {
 			y, mean, rstd := c.layerNorm(c.tensor("input"))
-			return []ir.Value{y, mean, rstd}
+			return c.recordedTypes(y, mean, rstd)
 		}),
 		"rms_norm.default": value(func(c *call) ir.Value {
 			x := c.tensor("input")
@@ -72,6 +72,17 @@ func (c *call) normalizedRank(x ir.Value) int {
 		c.bad("normalized_shape has %d dims for rank %d", len(dims), c.b.Rank(x))
 	}
 	return len(dims)
+}
+
+// recordedTypes converts statistics to the types that the exporter recorded: devices differ in
+// whether those of narrow floats are float32.
+func (c *call) recordedTypes(results ...ir.Value) []ir.Value {
+	for i, name := range c.outputNames() {
+		if t, _, ok := c.tensorType(name, c.place); ok && i > 0 && i < len(results) && t.DType.IsFloat() {
+			results[i] = c.b.Convert(results[i], t.DType)
+		}
+	}
+	return results
 }
 
 func (c *call) layerNorm(x ir.Value) (y, mean, rstd ir.Value) {
@@ -145,7 +156,7 @@ func (c *call) nativeBatchNorm() []ir.Value {
 	momentum := c.float("momentum", 0.1)
 	if c.bool("training", false) || !c.has("running_mean") {
 		y, mean, rstd := c.trainBatchNorm(x, weight, bias, momentum, eps)
-		return []ir.Value{y, mean, rstd}
+		return c.recordedTypes(y, mean, rstd)
 	}
 	y := lower.BatchNorm(c.b, x, weight, bias, c.tensor("running_mean"), c.tensor("running_var"), eps)
 	none := c.b.Full(ir.TensorOf(c.b.DType(c.tensor("running_mean")), ir.Const(0)), 0)
@@ -157,7 +168,7 @@ func (c *call) updatingBatchNorm() []ir.Value {
 	x := c.tensor("input")
 	c.groups(x, 1)
 	y, mean, rstd := c.trainBatchNorm(x, c.optional("weight"), c.optional("bias"), c.float("momentum", 0.1), c.float("eps", 1e-5))
-	return []ir.Value{y, mean, rstd, c.b.Full(ir.TensorOf(ir.U8, ir.Const(0)), 0)}
+	return c.recordedTypes(y, mean, rstd, c.b.Full(ir.TensorOf(ir.U8, ir.Const(0)), 0))
 }
 
 // functionalBatchNorm gives the new running statistics as results and leaves the old ones.
@@ -171,7 +182,7 @@ func (c *call) functionalBatchNorm() []ir.Value {
 	_, unbiased := lower.BatchMoments(c.b, x, 1)
 	y := lower.BatchNorm(c.b, x, weight, bias, mean, variance, eps)
 	rstd := c.b.Unary(ir.OpRsqrt, lower.AddScalar(c.b, variance, eps))
-	return []ir.Value{y, mean, rstd, c.movedAverage(c.tensor("running_mean"), mean, momentum), c.movedAverage(c.tensor("running_var"), unbiased, momentum)}
+	return c.recordedTypes(y, mean, rstd, c.movedAverage(c.tensor("running_mean"), mean, momentum), c.movedAverage(c.tensor("running_var"), unbiased, momentum))
 }
 
 // instanceNorm normalises each channel of each sample, or by running statistics.

@@ -120,6 +120,10 @@ func (c *call) summedOnes(x, y ir.Value) (ir.Value, ir.Value) {
 }
 
 func (c *call) outer() ir.Value {
+	if x := c.tensor("self"); c.b.DType(x) == ir.Bool {
+		dims := slices.Concat(c.b.Shape(x), c.b.Shape(c.tensor("vec2")))
+		return c.b.Binary(ir.OpAnd, c.b.Broadcast(x, dims, []int{0}), c.b.Broadcast(c.tensor("vec2"), dims, []int{1}))
+	}
 	return c.b.DotGeneral(c.tensor("self"), c.tensor("vec2"), &ir.DotAttrs{})
 }
 
@@ -136,7 +140,8 @@ func (c *call) kron() ir.Value {
 		xd, yd = append(xd, xs[i], ir.Const(1)), append(yd, ir.Const(1), ys[i])
 		out = append(out, xs[i].Mul(ys[i]))
 	}
-	return c.b.Reshape(lower.Binary(c.b, ir.OpMultiply, c.b.Reshape(x, xd), c.b.Reshape(y, yd)), out)
+	v := lower.Broadcast(c.b, c.promoted([]ir.Value{c.b.Reshape(x, xd), c.b.Reshape(y, yd)})...)
+	return c.b.Reshape(c.product(v[0], v[1]), out)
 }
 
 // labelled is a value whose dims have the labels of an einsum equation.

@@ -44,6 +44,8 @@ func (c *call) resize(n int, in lower.Interpolation) ir.Value {
 	if c.bool("align_corners", false) {
 		in.Coordinates = lower.AlignCorners
 	}
+	t := c.b.DType(x)
+	c.require(t.IsFloat() || in.Method == lower.NearestMethod, "of integers") // torch rounds between the axes
 	factors := c.scaleFactors(n)
 	outs, given := c.dims("output_size")
 	if given && len(outs) != n || !given && factors == nil {

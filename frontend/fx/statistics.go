@@ -164,6 +164,9 @@ func (c *call) sumToSize() ir.Value {
 			axes = append(axes, i)
 		}
 	}
+	if len(axes) > 0 {
+		x = c.accumulable(x)
+	}
 	return c.b.Reshape(c.b.Reduce(ir.Sum, x, axes...), size)
 }
 
