@@ -6,7 +6,11 @@ package weft
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +24,7 @@ import (
 	"weft/ir"
 	"weft/ir/diag"
 	"weft/ir/plan"
+	"weft/ir/reproducer"
 	"weft/ir/target"
 	"weft/passes"
 	"weft/runtime/artifact"
@@ -40,6 +45,8 @@ type Options struct {
 	VerifyIR  bool
 	AfterPass func(pass string, changed bool, p *ir.Program) error // nil is allowed
 	Progress  func(stage string)                                   // nil is allowed
+	// Reproducers are the folders into which a bug may put its reproducer, the best first.
+	Reproducers []string
 }
 
 // Config is the part of the options that an artifact depends on and records.
@@ -109,13 +116,9 @@ func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
 			o.Progress(name)
 		}
 	}
-	targets := make([]target.Target, len(o.Targets))
-	for i, name := range o.Targets {
-		t, err := target.Find(name)
-		if err != nil {
-			return nil, err
-		}
-		targets[i] = t
+	targets, err := findTargets(o.Targets)
+	if err != nil {
+		return nil, err
 	}
 	step("import")
 	imported, err := Import(o.Files, o.Dims, o.Weights == "" || o.Weights == "embed" || o.Weights == "reference")
@@ -123,17 +126,31 @@ func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
 		return nil, err
 	}
 	c := &Compiled{Imported: imported.Program, Warnings: imported.Warnings, PTX: map[string][]byte{}, config: o.Config, weights: imported.Weights}
-	if err := c.run(ctx, o, targets, until, step); err != nil {
+	if err := c.run(ctx, o, nil, targets, until, step); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Compiled) run(ctx context.Context, o Options, targets []target.Target, until Stage, step func(string)) (err error) {
+// run compiles the imported program. only are the passes to run; nil for all. A bug on the way
+// leaves a reproducer.
+func (c *Compiled) run(ctx context.Context, o Options, only []string, targets []target.Target, until Stage, step func(string)) error {
+	err := c.stages(ctx, o, only, targets, until, step)
+	for _, d := range diag.All(err) {
+		if d.Code == diag.Bug && ctx.Err() == nil {
+			c.keep(d, o, only)
+			break
+		}
+	}
+	return err
+}
+
+// stages goes through the stages; a bug has the step that failed as its place.
+func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets []target.Target, until Stage, step func(string)) (err error) {
 	if o.VerifyIR {
 		if err := ir.Verify(c.Imported); err != nil {
-			return fmt.Errorf("the frontend made an invalid program: %w", err)
+			return diag.Errorf(diag.Bug, "import", "the frontend made an invalid program: %v", err)
 		}
 	}
 	if until == StageProgram {
@@ -141,7 +158,7 @@ func (c *Compiled) run(ctx context.Context, o Options, targets []target.Target, 
 	}
 	step("passes")
 	c.Scheduled = c.Imported.Clone()
-	c.Report, err = passes.Run(c.Scheduled, passes.Options{Disabled: o.Disabled, Verify: o.VerifyIR, After: o.AfterPass})
+	c.Report, err = passes.Run(c.Scheduled, passes.Options{Disabled: o.Disabled, Only: only, Verify: o.VerifyIR, After: o.AfterPass})
 	if err != nil || until == StageScheduled {
 		return err
 	}
@@ -150,13 +167,123 @@ func (c *Compiled) run(ctx context.Context, o Options, targets []target.Target, 
 	}
 	step("kernels")
 	if c.Lowered, err = codegen.Lower(c.Scheduled); err != nil {
-		return err
+		return blame("kernels", err)
 	}
 	if err := c.verifyPlans(); err != nil || until == StageLowered {
 		return err
 	}
 	step("llc")
 	return c.assemble(ctx, o, targets, step)
+}
+
+// blame gives bugs among the diagnostics of an error the step as their place.
+func blame(step string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	list := diag.All(err)
+	for _, d := range list {
+		if d.Code == diag.Bug && d.Place == "" {
+			d.Place = step
+		}
+	}
+	return list
+}
+
+// replayed are the options that a reproducer keeps.
+type replayed struct {
+	Config
+	VerifyIR bool `json:"verify_ir,omitempty"`
+}
+
+// keep writes a reproducer of a bug into the first of o.Reproducers where it can be written,
+// and says so in the diagnostic.
+func (c *Compiled) keep(d *diag.Diagnostic, o Options, only []string) {
+	if len(o.Reproducers) == 0 {
+		return
+	}
+	options, err := json.Marshal(replayed{c.config, o.VerifyIR})
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	f := reproducer.File{Weft: Version, Failed: d.Place, Message: d.Message, Options: options}
+	f.Program, f.Passes = c.before(d, o, only)
+	text := f.Encode()
+	for _, folder := range o.Reproducers {
+		path := filepath.Join(folder, reproducer.Name(text))
+		err = weights.WriteFile(path, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+		if err == nil {
+			d.Note("the program before that step is in %s, which `weft reproduce` replays", path)
+			return
+		}
+	}
+	d.Note("no reproducer could be written: %v", err)
+}
+
+// before is the text of the program before the step that failed, and the passes still to run:
+// the passes before a failed one run again.
+func (c *Compiled) before(d *diag.Diagnostic, o Options, only []string) (text string, left []string) {
+	for _, pass := range passes.Table() {
+		if !slices.Contains(o.Disabled, pass.Name) && (only == nil || slices.Contains(only, pass.Name)) {
+			left = append(left, pass.Name)
+		}
+	}
+	failed := slices.IndexFunc(left, func(pass string) bool { return d.Place == passes.Place(pass) })
+	switch {
+	case failed > 0:
+		p := c.Imported.Clone()
+		if _, err := passes.Run(p, passes.Options{Disabled: o.Disabled, Only: left[:failed]}); err == nil {
+			return p.String(), left[failed:]
+		}
+	case failed < 0 && c.Report != nil && d.Place != "import":
+		return c.Scheduled.String(), nil
+	}
+	return c.Imported.String(), left
+}
+
+// Reproduce replays a reproducer. It gives the step that failed when the file was written, and
+// what compiling says now.
+func Reproduce(ctx context.Context, path string, jobs int) (failed string, replay, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", nil, diag.Errorf(diag.FileUnreadable, "", "cannot read the file: %v", err).In(path).Because(err)
+	}
+	f, err := reproducer.Decode(path, text)
+	if err != nil {
+		return "", nil, err
+	}
+	var r replayed
+	if err := json.Unmarshal(f.Options, &r); err != nil {
+		return "", nil, diag.Errorf(diag.NotReproducer, "", "the options cannot be read: %v", err).In(path)
+	}
+	p, err := ir.ParseProgram(path, []byte(f.Program))
+	if err != nil {
+		return "", nil, err
+	}
+	o := Options{Config: r.Config, VerifyIR: r.VerifyIR, Jobs: jobs}
+	o.Disabled = nil // they are not among the passes left
+	targets, err := findTargets(o.Targets)
+	if err != nil {
+		return "", nil, err
+	}
+	c := &Compiled{Imported: p, PTX: map[string][]byte{}, config: o.Config}
+	return f.Failed, c.run(ctx, o, append([]string{}, f.Passes...), targets, StagePTX, func(string) {}), nil
+}
+
+// findTargets finds targets by their names.
+func findTargets(names []string) ([]target.Target, error) {
+	targets := make([]target.Target, len(names))
+	for i, name := range names {
+		t, err := target.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		targets[i] = t
+	}
+	return targets, nil
 }
 
 // verifyPlans proves the plans before anything is written.
@@ -166,7 +293,7 @@ func (c *Compiled) verifyPlans() error {
 			p.Target = name
 		}
 		if err := plan.Verify(p, nil); err != nil {
-			return diag.Errorf(diag.Bug, "", "the plan of entry %s does not hold: %v", p.Entry, err).Because(err)
+			return diag.Errorf(diag.Bug, "plan", "the plan of entry %s does not hold: %v", p.Entry, err).Because(err)
 		}
 	}
 	return nil
@@ -183,7 +310,7 @@ func (c *Compiled) assemble(ctx context.Context, o Options, targets []target.Tar
 	for _, t := range targets {
 		entries, err := compiler.Compile(ctx, c.Lowered.Kernels, t.Name)
 		if err != nil {
-			return err
+			return blame("llc", err)
 		}
 		if len(entries) == 0 {
 			c.PTX[t.Name] = fmt.Appendf(nil, ".version %s\n.target %s\n.address_size 64\n", t.PTX, t.Name)
@@ -191,7 +318,7 @@ func (c *Compiled) assemble(ctx context.Context, o Options, targets []target.Tar
 		}
 		text, err := ptx.Join(entries[0].Header, entries)
 		if err != nil {
-			return err
+			return blame("llc", err)
 		}
 		c.PTX[t.Name] = []byte(text)
 	}

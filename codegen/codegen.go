@@ -34,8 +34,14 @@ type built struct {
 	kernel *kernel.Kernel
 }
 
-// Lower makes the kernels and plans of a scheduled program.
-func Lower(p *ir.Program) (*Lowered, error) {
+// Lower makes the kernels and plans of a scheduled program. A panic on the way becomes a
+// diagnostic of a bug.
+func Lower(p *ir.Program) (lowered *Lowered, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			lowered, err = nil, diag.Panicked("kernels", value)
+		}
+	}()
 	l := &lowerer{program: p, byShape: map[string]built{}, byName: map[string]bool{}, out: &Lowered{}}
 	var errs diag.List
 	for _, e := range p.Entries {

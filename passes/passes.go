@@ -3,7 +3,7 @@
 package passes
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"weft/ir"
@@ -57,9 +57,10 @@ func Table() []Pass {
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
 			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare"},
 			run: func(p *ir.Program, r *Report) (bool, error) {
+				before := operations(p)
 				d, err := fuse.Run(p)
 				r.Fusion = d
-				return true, err
+				return !slices.Equal(before, operations(p)), err
 			}},
 		{Name: "schedule", Doc: "chooses threads, vectors and tiles of each kernel group",
 			Reason: "after fuse, which makes the groups; before memory, since schedules may need workspaces", Required: true,
@@ -67,6 +68,26 @@ func Table() []Pass {
 		{Name: "memory", Doc: "gives every value a place",
 			Reason: "last: lives are known only when the steps are", Required: true, After: []string{"schedule"}, run: plain(memory.Run)},
 	}
+}
+
+// operations lists the operations that are not inside of kernels.
+func operations(p *ir.Program) []*ir.Op {
+	var list []*ir.Op
+	var visit func(b *ir.Block)
+	visit = func(b *ir.Block) {
+		for _, op := range b.Ops {
+			list = append(list, op)
+			for _, r := range op.Regions {
+				if op.Kind != ir.OpKernel {
+					visit(r)
+				}
+			}
+		}
+	}
+	for _, e := range p.Entries {
+		visit(&e.Body)
+	}
+	return list
 }
 
 // Options of a run over the table.
@@ -77,29 +98,25 @@ type Options struct {
 	After func(pass string, changed bool, p *ir.Program) error
 	// Stop ends the run after the pass of that name; empty runs all.
 	Stop string
+	// Only runs no other passes than these; nil runs all.
+	Only []string
+
+	table []Pass // of tests; nil is Table()
 }
 
-// Run runs the table over a program, which it changes.
+// Run runs the table over a program, which it changes. A pass that panics, leaves an invalid
+// program (with Verify) or reports no change where there was one is a bug: its diagnostic
+// (W0900) has Place(pass), and the last of the report's times is its.
 func Run(p *ir.Program, o Options) (*Report, error) {
 	r := &Report{}
-	disabled, err := o.disabled()
+	left, err := o.passes()
 	if err != nil {
 		return r, err
 	}
-	for _, pass := range Table() {
-		if disabled[pass.Name] {
-			continue
-		}
-		start := time.Now()
-		changed, err := pass.run(p, r)
-		r.Times = append(r.Times, Timing{pass.Name, time.Since(start), changed})
+	for _, pass := range left {
+		changed, err := o.one(pass, p, r)
 		if err != nil {
-			return r, fmt.Errorf("pass %s: %w", pass.Name, err)
-		}
-		if o.Verify {
-			if err := ir.Verify(p); err != nil {
-				return r, diag.Errorf(diag.Bug, "", "the program is invalid after pass %s: %v", pass.Name, err)
-			}
+			return r, err
 		}
 		if o.After != nil {
 			if err := o.After(pass.Name, changed, p); err != nil {
@@ -113,9 +130,86 @@ func Run(p *ir.Program, o Options) (*Report, error) {
 	return r, nil
 }
 
-func (o Options) disabled() (map[string]bool, error) {
+// Place is the place of a diagnostic that a pass is to blame for.
+func Place(pass string) string { return "pass " + pass }
+
+// one runs one pass and checks what it did.
+func (o Options) one(pass Pass, p *ir.Program, r *Report) (changed bool, err error) {
+	before := ""
+	if o.Verify {
+		before = p.String()
+	}
+	start := time.Now()
+	defer func() {
+		if value := recover(); value != nil {
+			err = diag.Panicked(Place(pass.Name), value)
+			r.Times = append(r.Times, Timing{pass.Name, time.Since(start), true})
+		}
+	}()
+	changed, err = pass.run(p, r)
+	elapsed := time.Since(start)
+	if err != nil {
+		err = blame(pass.Name, err)
+	} else if o.Verify {
+		err = check(pass.Name, before, changed, p)
+	}
+	r.Times = append(r.Times, Timing{pass.Name, elapsed, changed})
+	return changed, err
+}
+
+// blame makes a bug of an error that no user can cause.
+func blame(pass string, err error) error {
+	list := diag.All(err)
+	for _, d := range list {
+		if d.Code == diag.Bug {
+			d.Place = Place(pass)
+		}
+	}
+	return list
+}
+
+// check verifies the program after a pass, and what the pass says about having changed it.
+func check(pass, before string, changed bool, p *ir.Program) error {
+	if err := ir.Verify(p); err != nil {
+		return diag.Errorf(diag.Bug, Place(pass), "the program is invalid after the pass: %v", err).Because(err)
+	}
+	if after := p.String(); (after != before) != changed {
+		what := "changed the program and says that it did not"
+		if changed {
+			what = "did not change the program and says that it did"
+		}
+		return diag.Errorf(diag.Bug, Place(pass), "the pass %s", what)
+	}
+	return nil
+}
+
+// passes lists the passes that run.
+func (o Options) passes() ([]Pass, error) {
+	table := o.table
+	if table == nil {
+		table = Table()
+	}
+	disabled, err := o.disabled(table)
+	if err != nil {
+		return nil, err
+	}
+	var left []Pass
+	for _, pass := range table {
+		if !disabled[pass.Name] && (o.Only == nil || slices.Contains(o.Only, pass.Name)) {
+			left = append(left, pass)
+		}
+	}
+	for _, name := range o.Only {
+		if !slices.ContainsFunc(table, func(p Pass) bool { return p.Name == name }) {
+			return nil, diag.Errorf(diag.UnknownName, "", "there is no pass %q", name).Suggest("`weft passes` lists the passes")
+		}
+	}
+	return left, nil
+}
+
+func (o Options) disabled(table []Pass) (map[string]bool, error) {
 	known := map[string]Pass{}
-	for _, p := range Table() {
+	for _, p := range table {
 		known[p.Name] = p
 	}
 	disabled := map[string]bool{}

@@ -113,7 +113,8 @@ func (m *model) compileToRun(ctx context.Context, target string, s *deviceSessio
 		return nil, diag.Errorf(diag.FileUnwritable, "", "a temporary folder cannot be made: %v", err).Because(err)
 	}
 	s.closers = append(s.closers, removeFolder(folder))
-	options := weft.Options{Config: weft.Config{Targets: []string{target}, Weights: "none"}, Files: []weft.File{{Path: m.path}}, Jobs: runtime.GOMAXPROCS(0)}
+	options := weft.Options{Config: weft.Config{Targets: []string{target}, Weights: "none"}, Files: []weft.File{{Path: m.path}}, Jobs: runtime.GOMAXPROCS(0),
+		Reproducers: []string{"."}}
 	c, err := weft.Compile(ctx, options, weft.StagePTX)
 	if err != nil {
 		return nil, err
@@ -232,6 +233,8 @@ func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) err
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,
 		Progress: func(stage string) { p.update(stage, 0, 0) },
+
+		Reproducers: []string{filepath.Dir(f.output), "."},
 	}
 	if f.jobs == 0 {
 		options.Jobs = runtime.GOMAXPROCS(0)

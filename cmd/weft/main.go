@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"syscall"
 
@@ -34,7 +33,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) 
 	a := &app{stdin: stdin, stdout: output, stderr: stderr, output: output, format: formatOf(args)}
 	defer func() {
 		if value := recover(); value != nil {
-			status = a.report(panicked(value))
+			status = a.report(diag.Panicked("", value))
 		}
 		if a.spooled != "" {
 			os.Remove(a.spooled)
@@ -67,28 +66,6 @@ func (a *app) report(err error) int {
 	render.Write(a.stderr, a.format, list, version().Version)
 	return int(diag.ExitStatus(err))
 }
-
-// panicked makes a diagnostic of a panic, with the innermost frames of its stack.
-func panicked(value any) error {
-	d := diag.Errorf(diag.Bug, "", "%v", value).Suggest("this is a bug in weft: please report it with the command and the input")
-	if err, ok := value.(error); ok {
-		d.Because(err)
-	}
-	var stack []string
-	pcs := make([]uintptr, 64)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(0, pcs)])
-	for more, inside := true, false; more && len(stack) < shownFrames; {
-		var f runtime.Frame
-		f, more = frames.Next()
-		if inside && !strings.HasPrefix(f.Function, "runtime.") {
-			stack = append(stack, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
-		}
-		inside = inside || f.Function == "runtime.gopanic"
-	}
-	return d.Note("%s", strings.Join(stack, "\n"))
-}
-
-const shownFrames = 8
 
 // formatOf finds --format before the flags are parsed, so that their own errors keep to it.
 func formatOf(args []string) render.Format {

@@ -10,6 +10,7 @@ const (
 	Interrupted       Code = "W0006"
 	OutputsDiffer     Code = "W0007"
 	InvalidPTX        Code = "W0008"
+	NotReproducer     Code = "W0009"
 	// Bug is the code of every broken invariant of weft itself.
 	Bug Code = "W0900"
 )
@@ -23,5 +24,6 @@ var commandCodes = []Info{
 	{Interrupted, RunFailed, "interrupted", "The command was stopped by a signal. No partial output was left behind."},
 	{OutputsDiffer, Differs, "outputs differ from what was expected", "At least one output is farther from the expected value than --rtol and --atol allow. The table shows the largest errors and where they are; `weft run --device reference` gives the float64 values to compare with."},
 	{InvalidPTX, BadInput, "PTX text is not accepted", "`weft ptx check` found a syntax error, something that weft's kernels must not contain (float arithmetic without a rounding suffix, local memory, calls), or something that the emulator does not know. The place is line:column."},
-	{Bug, InternalBug, "bug in weft", "An invariant of the compiler does not hold. Please report it with the command and, if you can, the input."},
+	{NotReproducer, BadInput, "not a reproducer", "The file is not one that weft writes when a compile fails with W0900: its header lacks a line, or has one that cannot be read."},
+	{Bug, InternalBug, "bug in weft", "An invariant of the compiler does not hold. The place names the pass or step. Where it could, weft wrote a reproducer: a text file with the program before that step, the passes still to run, and the options, which `weft reproduce FILE` replays. Please report it with the command and, if you can, that file."},
 }

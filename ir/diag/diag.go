@@ -4,7 +4,6 @@
 package diag
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -136,20 +135,35 @@ func (l List) Sort() {
 	sort.SliceStable(l, func(i, j int) bool { return key(l[i]) < key(l[j]) })
 }
 
-// All collects every diagnostic that err holds, in order. An error that holds none becomes
-// an internal bug (W0900): no error reaches the user without a code.
+// All collects the diagnostics that err is or wraps, in order. What a diagnostic was made of
+// (its Cause) does not count. An error that holds none becomes an internal bug (W0900): no
+// error reaches the user without a code.
 func All(err error) List {
 	if err == nil {
 		return nil
 	}
-	var list List
-	if errors.As(err, &list) {
+	if list := find(err); list != nil {
 		return list
-	}
-	var d *Diagnostic
-	if errors.As(err, &d) {
-		return List{d}
 	}
 	return List{Errorf(Bug, "", "%v", err).Because(err).
 		Suggest("this is a bug in weft: please report it with the command and the input")}
+}
+
+// find gives the outermost diagnostics of err.
+func find(err error) List {
+	switch e := err.(type) {
+	case List:
+		return e
+	case *Diagnostic:
+		return List{e}
+	case interface{ Unwrap() []error }:
+		var list List
+		for _, inner := range e.Unwrap() {
+			list = append(list, find(inner)...)
+		}
+		return list
+	case interface{ Unwrap() error }:
+		return find(e.Unwrap())
+	}
+	return nil
 }
