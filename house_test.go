@@ -26,7 +26,7 @@ var topLevel = []string{"cmd", "frontend", "ir", "passes", "codegen", "runtime",
 // ir/target, ir/diag, codegen/ptx) are what the stages share.
 var house = map[string][]string{
 	"weft": {"codegen", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag",
-		"ir/plan", "ir/target", "passes", "runtime/artifact", "runtime/cache"},
+		"ir/plan", "ir/reproducer", "ir/target", "passes", "runtime/artifact", "runtime/cache"},
 	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "runtime/..."},
 
 	"frontend":         {"frontend/fx", "frontend/onnx", "frontend/lower", "frontend/weights", "ir", "ir/diag"},
@@ -43,6 +43,7 @@ var house = map[string][]string{
 	"ir/internal":    {"ir"},
 	"ir/mesh":        {"ir", "ir/diag"},
 	"ir/plan":        {"ir", "ir/diag"},
+	"ir/reproducer":  {"ir/diag"},
 	"ir/target":      {"ir/diag"},
 
 	"passes":     {"passes/...", "ir", "ir/diag"},

@@ -56,7 +56,7 @@ func (a *app) compileCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringArrayVar(&f.targets, "target", nil, "compile for GPU `TARGET` (sm_80, sm_90a); repeatable, required")
+	flags.StringArrayVar(&f.targets, "target", nil, "compile for GPU `TARGET` (sm_80, sm_86, sm_89, sm_90, sm_90a, native); repeatable, required")
 	flags.StringVarP(&f.output, "output", "o", "", "write to `OUT`; - is standard output")
 	flags.StringArrayVar(&f.dims, "dim", nil, "facts about a dim: batch=1..64, batch=8, in.0[0]=batch:1..64; repeatable")
 	flags.StringVar(&f.weights, "weights", "embed", "`HOW` the artifact has its weights: embed, reference, none or random:SEED")
@@ -68,7 +68,7 @@ func (a *app) compileCommand() *cobra.Command {
 	flags.BoolVar(&f.timeEach, "time-passes", false, "print the time of every pass")
 	flags.BoolVar(&f.noCache, "no-cache", false, "compile every kernel anew")
 	flags.IntVarP(&f.jobs, "jobs", "j", 0, "compile `N` kernels at a time (0: as many as there are cores)")
-	completeWith(cmd, "target", weft.Targets())
+	completeWith(cmd, "target", append(weft.Targets(), nativeTarget))
 	completeWith(cmd, "emit", stages)
 	completeWith(cmd, "dump-after", append(passNames(), "changed"))
 	completeWith(cmd, "disable-pass", passNames())
@@ -92,9 +92,13 @@ func (f *compileFlags) check(cmd *cobra.Command) error {
 	if f.dumpAfter != "" && f.dumpAfter != "changed" && !slices.Contains(passNames(), f.dumpAfter) {
 		return unknown("pass", f.dumpAfter, passNames())
 	}
+	var err error
+	if f.targets, err = resolveNative(f.targets); err != nil {
+		return err
+	}
 	for _, t := range f.targets {
 		if !slices.Contains(weft.Targets(), t) {
-			return unknown("target", t, weft.Targets())
+			return unknown("target", t, append(weft.Targets(), nativeTarget))
 		}
 	}
 	switch seed := strings.TrimPrefix(f.weights, "random:"); {

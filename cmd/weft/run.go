@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 // runFlags are the flags of weft run.
 type runFlags struct {
 	device, entry, target, weights string
+	before                         []string
 	inputs, outputs, expect        string
 	relative, absolute             float64
 	relativeGiven, absoluteGiven   bool
@@ -33,7 +35,11 @@ func (a *app) runCommand() *cobra.Command {
 		Long: "run runs an entry of an artifact, or of a model file, which is compiled first.\n\n" +
 			"Tensor files are .safetensors, .npz or .npy. Their tensors are in.N and out.N, or have the names of the\n" +
 			"inputs and outputs; state.NAME is the first value of a state, after.state.NAME its value after the run.\n" +
-			"One file can serve as --inputs and --expect: each takes what concerns it.",
+			"One file can serve as --inputs and --expect: each takes what concerns it.\n\n" +
+			"--before runs other entries first, over the same states: a cache that prefill fills is what decode extends.\n" +
+			"The first values of states are then those of the first file.",
+		Example: "  weft run model.weft --device emu --inputs io.safetensors --expect io.safetensors\n" +
+			"  weft run model.weft --device cuda --before prefill=prompt.npz --entry decode --inputs token.npz --outputs logits.npy",
 		Args: exactly("an ARTIFACT or FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.relativeGiven, f.absoluteGiven = cmd.Flags().Changed("rtol"), cmd.Flags().Changed("atol")
@@ -54,6 +60,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.Var(choice(&f.device, devices...), "device", "run on `DEVICE`: reference (the float64 evaluator), emu (the emulator) or cuda")
 	flags.StringVar(&f.entry, "entry", "", "entry to run (the only one, or forward)")
+	flags.StringArrayVar(&f.before, "before", nil, "first run `ENTRY=FILE`, an entry with inputs from a file; repeatable")
 	flags.StringVar(&f.target, "target", "", "kernels of the artifact to use (those that fit the device)")
 	flags.StringVar(&f.weights, "weights", "", "weights from `FILE`, a directory, or random:SEED")
 	flags.StringVar(&f.inputs, "inputs", "", "read inputs from `FILE`")
@@ -115,6 +122,14 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	before, err := earlierRuns(m, f.before)
+	if err != nil {
+		return err
+	}
+	defer before.close()
+	if len(before) > 0 {
+		states = before[0].states
+	}
 	var expect *tensorFile
 	if f.expect != "" {
 		if expect, err = readTensors(f.expect, "out.0"); err != nil {
@@ -131,7 +146,60 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		return err
 	}
 	defer session.Close()
+	for _, r := range before {
+		if _, err := session.run(ctx, r.signature.Name, r.inputs); err != nil {
+			return err
+		}
+	}
 	return a.runSession(ctx, session, s, inputs, expect, f)
+}
+
+// earlierRun is a run of another entry before the one that is asked for.
+type earlierRun struct {
+	signature signature
+	inputs    []*ir.Tensor
+	states    []weights.Named
+	file      *tensorFile // nil where the entry takes no inputs
+}
+
+type earlier []earlierRun
+
+func (e earlier) close() {
+	for _, r := range e {
+		if r.file != nil {
+			r.file.Close()
+		}
+	}
+}
+
+// earlierRuns reads the arguments of --before.
+func earlierRuns(m *model, args []string) (list earlier, err error) {
+	defer func() {
+		if err != nil {
+			list.close()
+		}
+	}()
+	for _, arg := range args {
+		name, path, given := strings.Cut(arg, "=")
+		if name == "" {
+			return list, diag.Errorf(diag.CommandLine, "", "--before does not take %q", arg).Suggest("write --before ENTRY=FILE")
+		}
+		r := earlierRun{}
+		if r.signature, err = choose(m.entries(), name); err != nil {
+			return list, err
+		}
+		if given {
+			if r.file, err = readTensors(path, "in.0"); err != nil {
+				return list, err
+			}
+		}
+		list = append(list, r)
+		last := &list[len(list)-1]
+		if last.inputs, last.states, err = r.file.inputs(r.signature); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
 }
 
 func (a *app) runSession(ctx context.Context, session session, s signature, inputs []*ir.Tensor, expect *tensorFile, f *runFlags) error {
