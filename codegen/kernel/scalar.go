@@ -21,6 +21,10 @@ func (b *Builder) scalar(op *ir.Op, e *ir.Entry, in []*Expr) *Expr {
 	switch op.Kind {
 	case ir.OpConvert:
 		x = b.convert(in[0], t, to)
+		if op.Attrs.(*ir.ConvertAttrs).Saturate && to.IsFloat() {
+			h, limit := held(to), to.MaxFinite()
+			x = b.binaryFloat(ir.OpMinimum, h, b.binaryFloat(ir.OpMaximum, h, x, b.Float(h, -limit)), b.Float(h, limit))
+		}
 	case ir.OpBitcastConvert:
 		x = b.bitcast(in[0], t, to)
 	case ir.OpCompare:
@@ -309,8 +313,10 @@ func (b *Builder) integerToFloat(x *Expr, from, to ir.DType) *Expr {
 		return b.Select(x, b.Float(h, 1), b.Float(h, 0))
 	}
 	if h == ir.F32 && to != ir.F32 && from.Bits() > 16 {
-		// Through float64, which holds 32-bit integers exactly; 64-bit ones this far out of a
-		// half type's precision round alike.
+		// Through float64, which holds 32-bit integers exactly, and 64-bit ones rounded to odd.
+		if from.Bits() == 64 {
+			x = b.roundToOdd(x, from.IsSigned())
+		}
 		return b.finish(to, b.widenOrRound(b.integerToFloat(x, from, ir.F64), ir.F32, to))
 	}
 	op := UToF
@@ -318,6 +324,21 @@ func (b *Builder) integerToFloat(x *Expr, from, to ir.DType) *Expr {
 		op = SToF
 	}
 	return b.finish(to, b.Arith(op, h, x))
+}
+
+// roundToOdd makes a 64-bit integer one that float64 holds, in such a way that rounding it to
+// fewer digits gives what rounding the integer itself would.
+func (b *Builder) roundToOdd(x *Expr, signed bool) *Expr {
+	const dropped = 11
+	i64 := func(v int64) *Expr { return b.Int(ir.I64, v) }
+	small := b.Cmp(ULT, x, i64(1<<53))
+	if signed {
+		small = b.Cmp(ULT, b.Arith(Add, ir.I64, x, i64(1<<53)), i64(1<<54))
+	}
+	kept := b.Arith(And, ir.I64, x, i64(-1<<dropped))
+	exact := b.Cmp(EQ, kept, x)
+	odd := b.Arith(Or, ir.I64, kept, i64(1<<dropped))
+	return b.Select(b.Or(small, exact), x, odd)
 }
 
 // floatToInteger truncates, saturates and takes NaN to 0.
