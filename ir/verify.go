@@ -23,8 +23,8 @@ import (
 //	V10  An operation has a known kind, that kind's attribute struct, and regions that are there.
 //	V11  Results have the types that Infer gives for kind, operands and attributes.
 //	V12  The memory plan's places are in range, and its buffers hold what is put into them: large enough, and
-//	     live at every step from the definition of a value to its last use; what a while carries, or uses from
-//	     outside, to the while's last step.
+//	     live at every step from the definition of a value to its last use; the results of an if or while, and what a
+//	     while carries or uses from outside, to its last step.
 //	V13  Of two buffers that are live at the same step, the later one lists the earlier one in After, which
 //	     lists earlier buffers only.
 
@@ -263,9 +263,10 @@ func (v *verifier) block(b *Block, depth, isolated int) bool {
 		step := v.step
 		ok = v.uses(op, op.Operands, isolated) && v.op(op, depth, isolated) && ok
 		end := v.step
-		v.step = step // the results are there from the first step, in which nothing else may use their memory
+		v.step = step // regions may write the results from the first step to the last
 		define(op.Results)
 		v.step = end
+		v.extend(op.Results)
 		if ok {
 			v.types(op)
 		}
@@ -369,13 +370,17 @@ func (v *verifier) op(op *Op, depth, isolated int) bool {
 // leave extends the lives of what the next iteration of a while may use to its last step.
 func (v *verifier) leave(op *Op, l *loop) {
 	v.loops = v.loops[:len(v.loops)-1]
-	carried := l.outer
+	v.extend(l.outer)
 	for _, r := range op.Regions {
 		if r != nil {
-			carried = append(carried, r.Params...)
+			v.extend(r.Params)
 		}
 	}
-	for _, x := range carried {
+}
+
+// extend makes values live until the present step.
+func (v *verifier) extend(xs []Value) {
+	for _, x := range xs {
 		if v.inRange(x) {
 			v.def[x].last = max(v.def[x].last, v.step)
 		}

@@ -102,6 +102,9 @@ func (l *lives) ifOp(op *ir.Op) {
 			}
 		}
 	}
+	for _, v := range op.Results {
+		l.use(v, l.next-1) // written at the end of either region, though nobody may read it
+	}
 }
 
 func defines(b *ir.Block, v ir.Value) bool {

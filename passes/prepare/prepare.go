@@ -31,16 +31,17 @@ func Run(p *ir.Program) (bool, error) {
 	m := &mover{program: p, written: written, init: &ir.Entry{Name: InitEntry}, params: map[string]ir.Value{},
 		made: map[string][]ir.Value{}, states: map[ir.Value]string{}}
 	entries := slices.Clone(p.Entries)
+	changed := false
 	var err error
 	for _, e := range entries {
 		if err = ir.Try(func() { m.entry(e) }); err != nil {
 			return true, err
 		}
-		e.Body.DropDead()
-		prune(e)
+		changed = e.Body.DropDead() || changed
+		changed = prune(e) || changed
 	}
 	if len(m.init.Outputs) == 0 {
-		return false, nil
+		return changed, nil
 	}
 	p.Entries = append(p.Entries, m.init)
 	return true, nil
@@ -231,8 +232,8 @@ func (m *mover) param(state string, t ir.Type) ir.Value {
 	return v
 }
 
-// prune drops the states that an entry reads but no longer uses.
-func prune(e *ir.Entry) {
+// prune drops the states that an entry reads but no longer uses; it tells whether there were any.
+func prune(e *ir.Entry) bool {
 	used := map[ir.Value]bool{}
 	e.Body.Uses(func(v *ir.Value) { used[*v] = true })
 	var inputs []ir.Input
@@ -242,5 +243,7 @@ func prune(e *ir.Entry) {
 			inputs, params = append(inputs, e.Inputs[i]), append(params, v)
 		}
 	}
+	dropped := len(params) < len(e.Body.Params)
 	e.Inputs, e.Body.Params = inputs, params
+	return dropped
 }
