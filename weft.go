@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"weft/codegen"
 	"weft/codegen/llvm"
 	"weft/codegen/ptx"
@@ -52,9 +54,10 @@ type Options struct {
 // Config is the part of the options that an artifact depends on and records.
 type Config struct {
 	Targets  []string `json:"targets"`
-	Dims     []string `json:"dims,omitempty"` // as --dim
-	Weights  string   `json:"weights"`        // embed, reference, none, random:SEED
-	Code     string   `json:"code,omitempty"` // ptx (also when empty), cubin, both
+	Dims     []string `json:"dims,omitempty"`  // as --dim
+	Weights  string   `json:"weights"`         // embed, reference, none, random:SEED
+	Code     string   `json:"code,omitempty"`  // ptx (also when empty), cubin, both
+	PTXAS    string   `json:"ptxas,omitempty"` // its version, which Compile finds out
 	Disabled []string `json:"disabled_passes,omitempty"`
 }
 
@@ -68,7 +71,6 @@ type Compiled struct {
 	Report    *passes.Report
 	Warnings  diag.List
 	LLC       string // version line
-	PTXAS     string // version, where it ran
 
 	config  Config
 	weights weights.Source
@@ -326,20 +328,30 @@ func (c *Compiled) assemble(ctx context.Context, o Options, targets []target.Tar
 		return nil
 	}
 	step("ptxas")
-	return c.makeCubins(ctx, targets)
+	return c.makeCubins(ctx, o, targets)
 }
 
 // makeCubins assembles the PTX of every target.
-func (c *Compiled) makeCubins(ctx context.Context, targets []target.Target) error {
+func (c *Compiled) makeCubins(ctx context.Context, o Options, targets []target.Target) error {
 	assembler, err := ptxas.Find(ctx)
 	if err != nil {
 		return err
 	}
-	c.PTXAS, c.Cubin = assembler.Version, map[string][]byte{}
-	for _, t := range targets {
-		if c.Cubin[t.Name], err = assembler.Assemble(ctx, c.PTX[t.Name], t.Name); err != nil {
+	cubins := make([][]byte, len(targets))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(o.Jobs, 1))
+	for i, t := range targets {
+		group.Go(func() (err error) {
+			cubins[i], err = assembler.Assemble(ctx, c.PTX[t.Name], t.Name)
 			return err
-		}
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	c.config.PTXAS, c.Cubin = assembler.Version, map[string][]byte{}
+	for i, t := range targets {
+		c.Cubin[t.Name] = cubins[i]
 	}
 	return nil
 }
@@ -393,7 +405,7 @@ func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
 		if err != nil {
 			return m, nil, err
 		}
-		m.Targets = append(m.Targets, artifact.Target{Name: t.Name, PTX: t.PTX, MinDriver: t.MinDriver, LLC: c.LLC, PTXAS: c.PTXAS})
+		m.Targets = append(m.Targets, artifact.Target{Name: t.Name, PTX: t.PTX, MinDriver: t.MinDriver, LLC: c.LLC, PTXAS: c.config.PTXAS})
 	}
 	for _, e := range c.Scheduled.Entries {
 		m.Entries = append(m.Entries, describe(e))

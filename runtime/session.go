@@ -113,7 +113,7 @@ func (s *Session) loadKernels(a *artifact.Artifact) (parameters map[string]int, 
 		parameters = parameterCounts(image)
 	}
 	switch {
-	case noCode == nil && s.runsCubin():
+	case noCode == nil && s.runsCubin(noText == nil):
 		image = code
 	case noCode == nil && noText != nil:
 		return nil, diag.Errorf(diag.RunKernels, "", "the artifact has machine code alone for %s, which %s does not run", s.target, s.device.Properties().Name).
@@ -127,12 +127,13 @@ func (s *Session) loadKernels(a *artifact.Artifact) (parameters map[string]int, 
 	return parameters, nil
 }
 
-// runsCubin tells whether the device is a GPU that takes machine code made for the target:
-// one of the same major version.
-func (s *Session) runsCubin() bool {
+// runsCubin tells whether machine code for the target is to be loaded: on a GPU of exactly its
+// compute capability, and where there is no PTX also on a later one of the same major version.
+func (s *Session) runsCubin(hasText bool) bool {
 	rank, _ := targetRank(s.target)
 	p := s.device.Properties()
-	return p.DriverVersion > 0 && rank/10 == p.ComputeMajor
+	exact := rank == 10*p.ComputeMajor+p.ComputeMinor
+	return p.DriverVersion > 0 && (exact || !hasText && rank/10 == p.ComputeMajor)
 }
 
 // entryHeader finds an entry and its parameter list in PTX; parameters have no parentheses.

@@ -5,7 +5,6 @@ package ptxas
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,7 +103,8 @@ func moduleRoot() string {
 	return ""
 }
 
-// Assemble turns the PTX of a target into a cubin. ptxas refusing it is a bug of weft.
+// Assemble turns the PTX of a target into a cubin. It is a bug of weft (W0900) that ptxas refuses
+// it, keeps registers in local memory, or warns of serialised instructions.
 func (a *Assembler) Assemble(ctx context.Context, ptx []byte, target string) ([]byte, error) {
 	folder, err := os.MkdirTemp("", "weft-ptxas-*")
 	if err != nil {
@@ -119,23 +119,62 @@ func (a *Assembler) Assemble(ctx context.Context, ptx []byte, target string) ([]
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, path, "-arch="+target, "-o", "kernels.cubin", "kernels.ptx")
+	cmd := exec.CommandContext(ctx, path, "-v", "-arch="+target, "-o", "kernels.cubin", "kernels.ptx")
 	cmd.Dir = folder
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s refuses the kernels for %s: %w\n%s", a.Version, target, err, firstLines(string(out), 5))
+		return nil, diag.Errorf(diag.Bug, Place, "%s refuses the kernels for %s: %v\n%s", a.Version, target, err, firstLines(string(out), 5))
+	}
+	if problems := complaints(string(out)); len(problems) > 0 {
+		d := diag.Errorf(diag.Bug, Place, "%s does not make good machine code of the kernels for %s", a.Version, target)
+		d.Notes = problems[:min(len(problems), maxProblems)]
+		return nil, d
 	}
 	cubin, err := os.ReadFile(filepath.Join(folder, "kernels.cubin"))
 	if err == nil && len(cubin) == 0 {
 		err = errors.New("the file is empty")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s gives no cubin for %s: %w", a.Version, target, err)
+		return nil, diag.Errorf(diag.Bug, Place, "%s gives no cubin for %s: %v", a.Version, target, err)
 	}
 	return cubin, nil
+}
+
+// Place is the place of diagnostics about what ptxas says.
+const Place = "ptxas"
+
+const maxProblems = 10
+
+var (
+	properties = regexp.MustCompile(`Function properties for ([\w$]+)`)
+	memory     = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
+	loss       = regexp.MustCompile(`\(C7[56]\d\d\).*`)
+	inFunction = regexp.MustCompile(`(?:in the function|for entry function|function) '([\w$]+)'`)
+)
+
+// complaints finds what must not be in the output of ptxas -v: local memory, by kernel, and the
+// messages C75xx and C76xx (instructions that ptxas had to serialise).
+func complaints(output string) []string {
+	var found []string
+	kernel := "a kernel"
+	for line := range strings.Lines(output) {
+		if m := properties.FindStringSubmatch(line); m != nil {
+			kernel = m[1]
+		}
+		if m := memory.FindStringSubmatch(line); m != nil && (m[1] != "0" || m[2] != "0" || m[3] != "0") {
+			found = append(found, kernel+": "+m[0])
+		}
+		if m := loss.FindString(line); m != "" {
+			if f := inFunction.FindStringSubmatch(line); f != nil {
+				m = f[1] + ": " + m
+			}
+			found = append(found, strings.TrimSpace(m))
+		}
+	}
+	return found
 }
 
 func firstLines(text string, n int) string {

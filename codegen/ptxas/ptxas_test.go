@@ -115,3 +115,50 @@ func TestSearchOrder(t *testing.T) {
 		}
 	}
 }
+
+// spilling needs more registers than its bound allows.
+const spilling = `.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry spilling(.param .u64 p) .maxntid 1024, 1, 1
+{
+	.local .align 4 .b8 depot[64];
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<8>;
+	ld.param.u64 %rd1, [p];
+	cvta.to.global.u64 %rd2, %rd1;
+	ld.global.u32 %r1, [%rd2];
+	mov.u64 %rd3, depot;
+	cvt.u64.u32 %rd4, %r1;
+	add.s64 %rd5, %rd3, %rd4;
+	st.local.u32 [%rd5], %r1;
+	ld.local.u32 %r2, [depot+8];
+	st.global.u32 [%rd2], %r2;
+	ret;
+}
+`
+
+func TestLocalMemoryIsABug(t *testing.T) {
+	a := find(t)
+	_, err := a.Assemble(context.Background(), []byte(spilling), "sm_80")
+	list := diag.All(err)
+	if len(list) != 1 || list[0].Code != diag.Bug || list[0].Place != Place || len(list[0].Notes) != 1 || !strings.HasPrefix(list[0].Notes[0], "spilling: 64 bytes stack frame") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestComplaints(t *testing.T) {
+	const output = `ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'a' for 'sm_90a'
+ptxas info    : Function properties for a
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : (C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'b'
+ptxas info    : Function properties for b
+    0 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads
+ptxas info    : Used 255 registers
+`
+	got := complaints(output)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "b: (C7510)") || got[1] != "b: 0 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads" {
+		t.Errorf("%q", got)
+	}
+}
