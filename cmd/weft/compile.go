@@ -89,8 +89,8 @@ func (f *compileFlags) check(cmd *cobra.Command) error {
 	case f.jobs < 0:
 		return usage(cmd, "--jobs is not negative")
 	}
-	if f.dumpAfter != "" && f.dumpAfter != "changed" && !slices.Contains(passNames(), f.dumpAfter) {
-		return unknown("pass", f.dumpAfter, passNames())
+	if err := f.checkPasses(cmd); err != nil {
+		return err
 	}
 	var err error
 	if f.targets, err = resolveNative(f.targets); err != nil {
@@ -105,6 +105,26 @@ func (f *compileFlags) check(cmd *cobra.Command) error {
 	case f.weights == "embed", f.weights == "reference", f.weights == "none", seed != f.weights:
 	default:
 		return usage(cmd, "--weights does not take %q", f.weights).Suggest("it takes embed, reference, none or random:SEED")
+	}
+	return nil
+}
+
+// checkPasses checks what is said about passes.
+func (f *compileFlags) checkPasses(cmd *cobra.Command) error {
+	for _, pass := range f.disabled {
+		if !slices.Contains(passNames(), pass) {
+			return unknown("pass", pass, passNames())
+		}
+	}
+	switch {
+	case f.dumpAfter == "":
+	case f.dumpAfter != "changed" && !slices.Contains(passNames(), f.dumpAfter):
+		return unknown("pass", f.dumpAfter, append(passNames(), "changed"))
+	case slices.Contains(f.disabled, f.dumpAfter):
+		return usage(cmd, "--dump-after names pass %q, which --disable-pass leaves out", f.dumpAfter)
+	}
+	if f.emit == "program" && (f.dumpAfter != "" || f.timeEach) {
+		return usage(cmd, "--emit program ends before the first pass: --dump-after and --time-passes have nothing to show")
 	}
 	return nil
 }
