@@ -131,9 +131,10 @@ func (l *lives) while(op *ir.Op, step int, here map[ir.Value]bool) {
 	l.block(body)
 	for i, v := range body.Results {
 		// So is the next value where the last use of the present one lies before all writes to
-		// the memory of the next.
+		// the memory of the next. (Fusion made sure that no parameter is the next value of
+		// another; and one value cannot be the next of two, since it then lives from the start.)
 		old := body.Params[i]
-		if defines(body, v) && slices.Index(body.Results, v) == i && l.lastRead(old, body) < l.shared(v).first {
+		if defines(body, v) && l.spans[old].last < l.shared(v).first {
 			l.join(old, v)
 		}
 		l.use(v, l.next-1)
@@ -150,13 +151,4 @@ func (l *lives) while(op *ir.Op, step int, here map[ir.Value]bool) {
 		}
 		r.Uses(func(v *ir.Value) { extend(*v) })
 	}
-}
-
-// lastRead is the last step at which a parameter of a while's body is read in it, with the
-// copies that end it.
-func (l *lives) lastRead(v ir.Value, body *ir.Block) int {
-	if slices.Contains(body.Results, v) {
-		return l.next
-	}
-	return l.spans[v].last
 }
