@@ -30,12 +30,21 @@ func ApplyDims(p *ir.Program, facts []string) error {
 
 func applyDim(p *ir.Program, fact string) error {
 	if m := dimByInput.FindStringSubmatch(fact); m != nil {
-		old, err := symbolOfInput(p, m[1], m[2])
+		dim, err := dimOfInput(p, m[1], m[2])
 		if err != nil {
 			return err
 		}
 		name := m[3]
-		if _, err := strconv.ParseInt(name, 10, 64); err == nil && m[4] == "" { // in.0[0]=8
+		size, err := strconv.ParseInt(name, 10, 64)
+		isSize := err == nil && m[4] == "" // in.0[0]=8
+		if known, fixed := dim.IsConst(); isSize && fixed && known == size {
+			return nil
+		}
+		old, err := soleSymbol(p, dim, m[1], m[2])
+		if err != nil {
+			return err
+		}
+		if isSize {
 			return setDim(p, old, name)
 		}
 		if name != old {
@@ -55,6 +64,33 @@ func applyDim(p *ir.Program, fact string) error {
 	return setDim(p, m[1], m[2])
 }
 
+// fixedSizes are the facts that give a dim a size: NAME=SIZE and INPUT[AXIS]=SIZE, by what is
+// left of the equals sign.
+func fixedSizes(facts []string) map[string]int64 {
+	sizes := map[string]int64{}
+	for _, fact := range facts {
+		if at := strings.LastIndex(fact, "="); at > 0 {
+			if n, err := strconv.ParseInt(fact[at+1:], 10, 64); err == nil && n > 0 {
+				sizes[fact[:at]] = n
+			}
+		}
+	}
+	return sizes
+}
+
+// FactsOf are the facts that concern an entry of several, as the file of that entry alone would
+// have them: names of inputs lose the entry's name.
+func FactsOf(entry string, facts []string) []string {
+	own := make([]string, len(facts))
+	for i, fact := range facts {
+		own[i] = fact
+		if dimByInput.MatchString(fact) {
+			own[i] = strings.TrimPrefix(fact, entry+".")
+		}
+	}
+	return own
+}
+
 func dimError(format string, args ...any) *diag.Diagnostic {
 	return diag.Errorf("W0002", "--dim", format, args...)
 }
@@ -71,11 +107,11 @@ func symbolNames(p *ir.Program) string {
 	return "its symbolic dims are " + strings.Join(names, ", ")
 }
 
-// symbolOfInput finds the symbol that is the dim of an input; the input is named, or in.N.
-func symbolOfInput(p *ir.Program, input, axisText string) (string, error) {
+// dimOfInput finds a dim of an input; the input is named, or in.N.
+func dimOfInput(p *ir.Program, input, axisText string) (ir.Dim, error) {
 	axis, err := strconv.Atoi(axisText)
 	if err != nil {
-		return "", dimError("cannot read the axis %q", axisText)
+		return ir.Dim{}, dimError("cannot read the axis %q", axisText)
 	}
 	var known []string
 	for _, e := range p.Entries {
@@ -98,19 +134,19 @@ func symbolOfInput(p *ir.Program, input, axisText string) (string, error) {
 			if name != "" && (name == in.Name || name == fmt.Sprintf("in.%d", n)) {
 				t := e.Type(e.Body.Params[i])
 				if axis >= t.Rank() {
-					return "", dimError("input %s is %s and has no axis %d", input, t, axis)
+					return ir.Dim{}, dimError("input %s is %s and has no axis %d", input, t, axis)
 				}
-				return soleSymbol(p, t.Shape[axis], input, axis)
+				return t.Shape[axis], nil
 			}
 			n++
 		}
 	}
-	return "", dimError("there is no input %q", input).Suggest("inputs are %s", strings.Join(known, ", "))
+	return ir.Dim{}, dimError("there is no input %q", input).Suggest("inputs are %s", strings.Join(known, ", "))
 }
 
-func soleSymbol(p *ir.Program, d ir.Dim, input string, axis int) (string, error) {
+func soleSymbol(p *ir.Program, d ir.Dim, input, axis string) (string, error) {
 	if p.Symbol(d.String()) == nil {
-		return "", dimError("axis %d of input %s is %s in the model, not a dim of its own", axis, input, d).
+		return "", dimError("axis %s of input %s is %s in the model, not a dim of its own", axis, input, d).
 			Suggest("export the model with this dim dynamic (torch.export's dynamic_shapes); %s", symbolNames(p))
 	}
 	return d.String(), nil

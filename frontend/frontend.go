@@ -14,8 +14,9 @@ import (
 )
 
 // Import reads a model file: a torch.export archive (.pt2, or a graph-only .json.zip), an ONNX
-// file, or program text. The contents decide, not the name.
-func Import(path string) (*lower.Imported, error) {
+// file, or program text. The contents decide, not the name. facts are what --dim says of the
+// dims: sizes decide branches of ONNX files; ApplyDims applies all of them to the program.
+func Import(path string, facts []string) (*lower.Imported, error) {
 	head, err := readHead(path)
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func Import(path string) (*lower.Imported, error) {
 		}
 		return &lower.Imported{Program: p}, nil
 	}
-	return onnx.Import(path, onnx.Options{})
+	return onnx.Import(path, onnx.Options{Sizes: fixedSizes(facts)})
 }
 
 // isProgramText tells whether a file starts as program text does: a comment, a dim, a state

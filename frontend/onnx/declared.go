@@ -69,10 +69,41 @@ func tooLarge(t ir.Type) bool {
 	return c > math.MaxInt64/1024
 }
 
+// resolveSizes finds the names of the dims that sizes are given for by their place.
+func (im *importer) resolveSizes() {
+	position, stored := 0, im.model.graph.stored()
+	for _, in := range im.model.graph.inputs {
+		if in.kind == nil || in.kind.tensor == nil || stored[in.name] || im.opt.Constants[in.name] != nil {
+			continue
+		}
+		for axis, dim := range in.kind.tensor.dims {
+			for _, place := range []string{fmt.Sprintf("%s[%d]", in.name, axis), fmt.Sprintf("in.%d[%d]", position, axis)} {
+				if n, given := im.opt.Sizes[place]; given {
+					im.sizes[dimName(dim.param, in.name, axis)] = n
+				}
+			}
+		}
+		position++
+	}
+}
+
+// dimName is the name of a dim of an input: its own, or INPUT_AXIS.
+func dimName(param, input string, axis int) string {
+	if isUnnamed(param) {
+		param = fmt.Sprintf("%s_%d", input, axis)
+	}
+	return symbolName(param)
+}
+
+// isUnnamed tells whether a name of a dim is none, as "?" is.
+func isUnnamed(param string) bool {
+	return !strings.ContainsFunc(param, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
 // symbol gives the symbol of a named dim, or of one that is not named.
 func (im *importer) symbol(param, fallback string) ir.Dim {
-	if !strings.ContainsFunc(param, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) {
-		param = "" // "?" is no name
+	if isUnnamed(param) {
+		param = ""
 	}
 	if name, ok := im.symbols[param]; ok && param != "" {
 		return im.substituted(name)
@@ -94,7 +125,11 @@ func (im *importer) symbol(param, fallback string) ir.Dim {
 // substituted declares a symbol, unless an earlier round found what it is equal to. Sizes
 // are at least 1, as exporters assume.
 func (im *importer) substituted(name string) ir.Dim {
-	if n, fixed := im.opt.Sizes[name]; fixed {
+	if n, fixed := im.sizes[name]; fixed {
+		if _, named := im.opt.Sizes[name]; named {
+			s := im.program.AddSymbol(name)
+			s.Min, s.Max = n, n
+		}
 		return ir.Const(n)
 	}
 	d, ok := im.same[name]

@@ -72,19 +72,25 @@ func (s *scope) inner(b *ir.Builder, prefix string) *scope {
 // poisoned ends the lowering of a node whose operand failed before; it is never shown.
 var poisoned = diag.Errorf(diag.Bug, "", "an operand was not imported")
 
+// stored are the names of the tensors that the graph holds; older files list them as inputs too.
+func (g *graphProto) stored() map[string]bool {
+	names := map[string]bool{}
+	for _, t := range g.initializers {
+		names[t.name] = true
+	}
+	for _, t := range g.sparse {
+		if t.values != nil {
+			names[t.values.name] = true
+		}
+	}
+	return names
+}
+
 // graph walks the main graph: its inputs, nodes and outputs.
 func (im *importer) graph() {
 	g := im.model.graph
 	s := &scope{b: ir.NewBuilder(im.program, im.entry), values: map[string]*value{}, opsets: im.opsets}
-	stored := map[string]bool{}
-	for _, t := range g.initializers {
-		stored[t.name] = true
-	}
-	for _, t := range g.sparse {
-		if t.values != nil {
-			stored[t.values.name] = true
-		}
-	}
+	stored := g.stored()
 	for _, in := range g.inputs {
 		if stored[in.name] {
 			continue

@@ -234,7 +234,8 @@ func TestSizes(t *testing.T) {
 		sizes map[string]int64
 		want  string // the result's type, or an error's code
 	}{{nil, string(diag.ONNXForm)}, {map[string]int64{"n": 1}, "f32[4]"}, {map[string]int64{"n": 3}, "f32[4, 3]"},
-		{map[string]int64{"m": 3}, "W0002"}, {map[string]int64{"n": -3}, "W0001"}} {
+		{map[string]int64{"x[1]": 3}, "f32[4, 3]"}, {map[string]int64{"in.0[1]": 1}, "f32[4]"},
+		{map[string]int64{"m": 3}, string(diag.ONNXForm)}, {map[string]int64{"n": -3}, "W0001"}} {
 		m, err := ImportBytes(model, Options{Sizes: c.sizes})
 		got := ""
 		if err != nil {

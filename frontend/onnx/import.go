@@ -26,8 +26,10 @@ type Options struct {
 	// Constants fixes inputs of the graph to values: they are no inputs of the program. It
 	// makes shapes that depend on an input (the shape of a Reshape, the k of a TopK) known.
 	Constants map[string]*ir.Tensor
-	// Sizes fixes named dims during the import, so that branches that depend on them are
-	// decided. Dims without a name are called INPUT_AXIS.
+	// Sizes fixes dims of inputs during the import, so that branches that depend on them are
+	// decided. A key is a dim's name in the program, INPUT[AXIS] or in.N[AXIS]; keys that the
+	// model does not have are left alone. A dim that was fixed by its name stays among the
+	// program's symbols, with a range of one size.
 	Sizes map[string]int64
 }
 
@@ -197,6 +199,7 @@ type importer struct {
 	stored     map[*tensorProto]ir.Value // tensors that became states
 	symbols    map[string]string         // the symbol of each dim_param
 	taken      map[string]bool           // symbols in use
+	sizes      map[string]int64          // symbols that have a size
 
 	same    map[string]ir.Dim // substitutions that earlier rounds found
 	found   []substitution    // that this round found
@@ -228,7 +231,8 @@ type functionKey struct{ domain, name, overload string }
 func newImporter(m *modelProto, external *externalFiles, table map[string][]version, opt Options, same map[string]ir.Dim) *importer {
 	im := &importer{model: m, external: external, table: table, opt: opt, same: same,
 		functions: map[functionKey]*functionProto{}, opsets: map[string]int64{},
-		program: &ir.Program{}, stateNames: map[string]bool{}, stored: map[*tensorProto]ir.Value{}, symbols: map[string]string{}, taken: map[string]bool{}}
+		program: &ir.Program{}, stateNames: map[string]bool{}, stored: map[*tensorProto]ir.Value{}, symbols: map[string]string{}, taken: map[string]bool{}, sizes: map[string]int64{}}
+	maps.Copy(im.sizes, opt.Sizes)
 	im.entry = &ir.Entry{Name: opt.Entry}
 	im.program.Entries = []*ir.Entry{im.entry}
 	im.known = lower.NewKnown(im.program, im.entry)
@@ -250,10 +254,8 @@ func (im *importer) run() error {
 	if err := im.checkOptions(); err != nil {
 		return err
 	}
+	im.resolveSizes()
 	if err := ir.Try(im.graph); err != nil {
-		im.report(err)
-	}
-	if err := im.unknownSize(); err != nil {
 		im.report(err)
 	}
 	im.reportUnsupported()
@@ -273,20 +275,6 @@ func (im *importer) checkOptions() error {
 			d := diag.Errorf("W0002", name, "the model has no input %q", name)
 			for _, in := range im.model.graph.inputs {
 				d.Note("input %q", in.name)
-			}
-			return d
-		}
-	}
-	return nil
-}
-
-// unknownSize reports a size that was given for a dim that no input has.
-func (im *importer) unknownSize() error {
-	for _, name := range slices.Sorted(maps.Keys(im.opt.Sizes)) {
-		if !im.taken[name] {
-			d := diag.Errorf("W0002", name, "the model has no dim %q", name)
-			for _, known := range slices.Sorted(maps.Keys(im.taken)) {
-				d.Note("dim %q", known)
 			}
 			return d
 		}
