@@ -100,7 +100,11 @@ func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err 
 		}
 	}()
 	for _, f := range files {
-		if imported, err = frontend.Import(f.Path); err != nil {
+		facts := dims
+		if len(files) > 1 {
+			facts = frontend.FactsOf(f.Entry, dims)
+		}
+		if imported, err = frontend.Import(f.Path, facts); err != nil {
 			return nil, err
 		}
 		parts = append(parts, frontend.Part{Entry: f.Entry, Path: f.Path, Imported: imported})
