@@ -11,6 +11,7 @@ import (
 	"weft/passes/canonicalize"
 	"weft/passes/decompose"
 	"weft/passes/fuse"
+	"weft/passes/layout"
 	"weft/passes/memory"
 	"weft/passes/prepare"
 	"weft/passes/schedule"
@@ -54,8 +55,10 @@ func Table() []Pass {
 			Reason: "decompositions repeat masks and constants", After: []string{"decompose"}, run: plain(canonicalize.Run)},
 		{Name: "prepare", Doc: "moves what depends on weights alone into the init entry",
 			Reason: "before fuse, so that prepared weights are inputs of kernels", After: []string{"canonicalize-primitives"}, run: plain(prepare.Run)},
+		{Name: "layout", Doc: "stores the images of convolutions with their channels last",
+			Reason: "after prepare, which leaves kernels as states to reorder; before fuse, since canonicalize would undo it", After: []string{"prepare"}, run: plain(layout.Run)},
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
-			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare"},
+			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout"},
 			run: func(p *ir.Program, r *Report) (bool, error) {
 				before := operations(p)
 				d, err := fuse.Run(p)

@@ -90,7 +90,8 @@ func scatterTo(at []*Expr, positions []int, values []*Expr) {
 
 // convolutionAsContraction: implicit GEMM. Batch is the group, m the group's output channels, n
 // the image and output position, k the group's input channels and kernel positions; the input
-// is read where the window puts it, never copied to columns.
+// is read where the window puts it, never copied to columns. Channels are the last of k where
+// they are adjacent in memory, else the first.
 func convolutionAsContraction(ev *evaluator, op *ir.Op) *contraction {
 	a := op.Attrs.(*ir.ConvolutionAttrs)
 	b := ev.b
@@ -99,6 +100,11 @@ func convolutionAsContraction(ev *evaluator, op *ir.Op) *contraction {
 	c := &contraction{ev: ev, op: op, lhsValue: op.Operands[1], rhsValue: op.Operands[0],
 		batch: ir.Consts(a.Groups), m: []ir.Dim{perGroup}, n: append([]ir.Dim{x[0]}, y[2:]...), k: append([]ir.Dim{w[1]}, w[2:]...),
 		accumulator: b.accumulator(ev.entry.Type(op.Operands[0]).DType, ev.entry.Type(op.Results[0]).DType)}
+	split := func(k []*Expr) (channel *Expr, window []*Expr) { return k[0], k[1:] }
+	if ev.adjacent(op.Operands[0], 1) && ev.adjacent(op.Operands[1], 1) {
+		c.k = append(slices.Clone(w[2:]), w[1])
+		split = func(k []*Expr) (channel *Expr, window []*Expr) { return k[len(k)-1], k[:len(k)-1] }
+	}
 	inGroup := func(group, i *Expr, size ir.Dim) *Expr {
 		if a.Groups == 1 {
 			return i
@@ -106,20 +112,41 @@ func convolutionAsContraction(ev *evaluator, op *ir.Op) *contraction {
 		return b.Add(b.Mul(group, b.Size(size)), i)
 	}
 	c.lhs = func(group, m, k []*Expr) (*Point, *Expr) {
-		position := slices.Clone(k[1:])
+		channel, window := split(k)
+		position := slices.Clone(window)
 		if a.ReverseKernel {
 			for d := range position {
-				position[d] = b.Sub(b.Size(w[2+d].AddConst(-1)), k[1+d])
+				position[d] = b.Sub(b.Size(w[2+d].AddConst(-1)), window[d])
 			}
 		}
-		return ev.at(w, append([]*Expr{inGroup(group[0], m[0], perGroup), k[0]}, position...)), nil
+		return ev.at(w, append([]*Expr{inGroup(group[0], m[0], perGroup), channel}, position...)), nil
 	}
 	c.rhs = func(group, n, k []*Expr) (*Point, *Expr) {
-		spatial, inside, _ := ev.convolutionAt(a, n[1:], k[1:], x[2:], w[2:])
-		return ev.at(x, append([]*Expr{n[0], inGroup(group[0], k[0], w[1])}, spatial...)), inside
+		channel, window := split(k)
+		spatial, inside, _ := ev.convolutionAt(a, n[1:], window, x[2:], w[2:])
+		return ev.at(x, append([]*Expr{n[0], inGroup(group[0], channel, w[1])}, spatial...)), inside
 	}
 	c.join = func(group, m, n []*Expr) []*Expr {
 		return append([]*Expr{n[0], inGroup(group[0], m[0], perGroup)}, n[1:]...)
 	}
 	return c
+}
+
+// adjacent tells whether a value is read from memory in such an order that neighbours along an
+// axis are neighbours there.
+func (ev *evaluator) adjacent(v ir.Value, axis int) bool {
+	dims := ev.shape(v)
+	if n, ok := dims[axis].IsConst(); !ok || n < 2 || !ev.nonZero(dims) {
+		return false
+	}
+	at := repeat(ev.b.Idx(0), len(dims))
+	first := ev.value(v, []*Point{ev.at(dims, at)})[0]
+	at = slices.Clone(at)
+	at[axis] = ev.b.Idx(1)
+	second := ev.value(v, []*Point{ev.at(dims, at)})[0]
+	if first.Op != Load || second.Op != Load || first.Buffer != second.Buffer {
+		return false
+	}
+	d, ok := Difference(second.Args[0], first.Args[0])
+	return ok && d == 1
 }

@@ -77,6 +77,9 @@ func (c *canonicalizer) block(b *ir.Block, outer *scope) {
 // operation replaces an operation by something simpler, or keeps it.
 func (c *canonicalizer) operation(op *ir.Op, s *scope, b *ir.Builder) {
 	b.Loc = op.Loc
+	if c.chosen(op, s, b) {
+		return
+	}
 	start := len(b.Block.Ops)
 	if v, ok := c.simplify(op, b); ok {
 		c.changed = true
@@ -97,6 +100,30 @@ func (c *canonicalizer) operation(op *ir.Op, s *scope, b *ir.Builder) {
 	s.ops[key] = op
 	c.define(op)
 	b.Block.Ops = append(b.Block.Ops, op)
+}
+
+// chosen replaces an if whose predicate is known by the operations of the region that it runs.
+func (c *canonicalizer) chosen(op *ir.Op, s *scope, b *ir.Builder) bool {
+	if op.Kind != ir.OpIf {
+		return false
+	}
+	predicate, ok := c.literals[op.Operands[0]]
+	if !ok {
+		return false
+	}
+	region := op.Regions[1]
+	if predicate.Int(0) != 0 {
+		region = op.Regions[0]
+	}
+	c.changed = true
+	for _, inner := range region.Ops {
+		s.ops[keyOf(inner)] = inner
+		b.Block.Ops = append(b.Block.Ops, inner)
+	}
+	for i, r := range op.Results {
+		c.same[r] = region.Results[i]
+	}
+	return true
 }
 
 func (c *canonicalizer) define(op *ir.Op) {

@@ -204,7 +204,8 @@ func (f *fuser) makeRows(g *group, op *ir.Op) {
 // exclusive tells whether every user of j is in g and nothing else will need j in memory.
 func (f *fuser) exclusive(g *group, j int) bool { return f.exclusiveTo(g, g.members, j) }
 
-// exclusiveTo is exclusive for g with other members.
+// exclusiveTo is exclusive for g with other members. Users that may be copied into several
+// groups count with all of their own users.
 func (f *fuser) exclusiveTo(g *group, members map[int]bool, j int) bool {
 	for _, u := range f.users[j] {
 		if u < 0 || !members[u] {
@@ -214,6 +215,9 @@ func (f *fuser) exclusiveTo(g *group, members map[int]bool, j int) bool {
 			if other != g && !other.members[j] {
 				return false
 			}
+		}
+		if u != g.root && f.free(u) && !f.exclusiveTo(g, members, u) {
+			return false
 		}
 	}
 	return true
@@ -229,7 +233,7 @@ func (f *fuser) refuse(g *group, j int) string {
 	if len(g.members) >= maxOps {
 		return fmt.Sprintf("the kernel has %d operations already", len(g.members))
 	}
-	if !free(op) && !f.exclusive(g, j) {
+	if !f.free(j) && !f.exclusive(g, j) {
 		return "its value is needed elsewhere too"
 	}
 	if f.operandCount(g, j) > maxOperands {

@@ -69,7 +69,7 @@ func (f *fuser) onceARow(g *group, j int) bool {
 		t.members[i] = true
 	}
 	for _, i := range between {
-		if !free(f.ops[i]) && !f.exclusiveTo(g, t.members, i) {
+		if !f.free(i) && !f.exclusiveTo(g, t.members, i) {
 			return false
 		}
 	}
@@ -103,7 +103,7 @@ func (f *fuser) reductionBehind(j int) (between []int, reduction int) {
 				reduction = i
 			}
 			depends = i == reduction
-		} else if !expensive(op) && (op.Kind.Info().Class == ir.ClassElementwise || free(op)) {
+		} else if !expensive(op) && (op.Kind.Info().Class == ir.ClassElementwise || f.free(i)) {
 			for _, k := range f.producers(op) {
 				depends = visit(k) || depends
 			}

@@ -16,6 +16,30 @@ func free(op *ir.Op) bool {
 	return false
 }
 
+// free is the function of that name for operation i, but for a transpose that is undone right
+// after: it says how the value is to be stored (see passes/layout).
+func (f *fuser) free(i int) bool { return free(f.ops[i]) && !f.stores(i) }
+
+// stores tells whether an operation is a transpose whose users all undo it.
+func (f *fuser) stores(i int) bool {
+	op := f.ops[i]
+	if op.Kind != ir.OpTranspose || len(f.users[i]) == 0 {
+		return false
+	}
+	there := op.Attrs.(*ir.TransposeAttrs).Permutation
+	for _, u := range f.users[i] {
+		if u < 0 || f.ops[u].Kind != ir.OpTranspose {
+			return false
+		}
+		for axis, from := range f.ops[u].Attrs.(*ir.TransposeAttrs).Permutation {
+			if there[from] != axis {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // expensive tells whether one element of the result takes a loop.
 func expensive(op *ir.Op) bool {
 	switch op.Kind {
@@ -199,7 +223,7 @@ func (f *fuser) refuseContraction(g *group, j int) string {
 func (f *fuser) refusePrologue(g *group, j int) string {
 	op := f.ops[j]
 	switch anchor := f.ops[g.anchor]; {
-	case free(op):
+	case f.free(j):
 		return ""
 	case f.feeds(g, j, anchor.Operands[:min(3, len(anchor.Operands))]):
 		if op.Kind == ir.OpConvert && g.kind == ir.ContractGroup {

@@ -1,0 +1,98 @@
+package prepare
+
+import (
+	"fmt"
+	"slices"
+
+	"weft/ir"
+)
+
+// Add prepares one more state: what build makes of the state that v reads. It gives the value
+// of e that reads the new state; false when v is no state that keeps its value.
+func Add(p *ir.Program, e *ir.Entry, v ir.Value, build func(b *ir.Builder, v ir.Value) ir.Value) (ir.Value, bool) {
+	i := slices.Index(e.Body.Params, v)
+	if i < 0 || e.Inputs[i].State == "" || e.Name == InitEntry {
+		return v, false
+	}
+	if _, fixed := e.Type(v).ConstShape(); !fixed || writes(p, e.Inputs[i].State) {
+		return v, false
+	}
+	init := p.Entry(InitEntry)
+	if init == nil {
+		init = &ir.Entry{Name: InitEntry}
+		p.Entries = append(p.Entries, init)
+	}
+	source := valueInInit(p, init, e.Inputs[i].State, e.Type(v))
+	made := build(ir.NewBuilder(p, init), source)
+	name := unusedName(p)
+	t := init.Type(made)
+	p.States = append(p.States, ir.State{Name: name, Type: t, Kind: ir.Prepared})
+	init.AddOutput(name, name, made)
+	return e.AddStateInput(name, t), true
+}
+
+// writes tells whether some entry but init writes a state.
+func writes(p *ir.Program, state string) bool {
+	for _, e := range p.Entries {
+		if e.Name != InitEntry && slices.ContainsFunc(e.Outputs, func(o ir.Output) bool { return o.State == state }) {
+			return true
+		}
+	}
+	return false
+}
+
+// valueInInit gives a state's value in init: what it prepares there, or what it reads.
+func valueInInit(p *ir.Program, init *ir.Entry, state string, t ir.Type) ir.Value {
+	for i, o := range init.Outputs {
+		if o.State == state {
+			return init.Body.Results[i]
+		}
+	}
+	for i, in := range init.Inputs {
+		if in.State == state {
+			return init.Body.Params[i]
+		}
+	}
+	return init.AddStateInput(state, t)
+}
+
+func unusedName(p *ir.Program) string {
+	for n := 0; ; n++ {
+		if name := fmt.Sprintf("prepared.%d", n); p.State(name) == nil {
+			return name
+		}
+	}
+}
+
+// Prune drops the states that entries read but do not use, and the prepared ones that no entry
+// reads any more.
+func Prune(p *ir.Program) {
+	read := map[string]bool{}
+	for _, e := range p.Entries {
+		if e.Name == InitEntry {
+			continue
+		}
+		prune(e)
+		for _, in := range e.Inputs {
+			read[in.State] = true
+		}
+	}
+	init := p.Entry(InitEntry)
+	if init == nil {
+		return
+	}
+	var outputs []ir.Output
+	var results []ir.Value
+	for i, o := range init.Outputs {
+		if read[o.State] {
+			outputs, results = append(outputs, o), append(results, init.Body.Results[i])
+		}
+	}
+	init.Outputs, init.Body.Results = outputs, results
+	p.States = slices.DeleteFunc(p.States, func(s ir.State) bool { return s.Kind == ir.Prepared && !read[s.Name] })
+	init.Body.DropDead()
+	prune(init)
+	if len(outputs) == 0 {
+		p.Entries = slices.DeleteFunc(p.Entries, func(e *ir.Entry) bool { return e == init })
+	}
+}
