@@ -3,8 +3,8 @@ package prepare_test
 import (
 	"testing"
 
-	"weft/passes/prepare"
 	"weft/passes/internal/passtest"
+	"weft/passes/prepare"
 )
 
 func TestText(t *testing.T) { passtest.Run(t, prepare.Run, passtest.Expressions) }

@@ -78,15 +78,18 @@ const enough = 132 * 1024
 
 func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
 	out := s.entry.Type(op.Results[0])
-	types := []ir.DType{out.DType}
-	loops := false
+	v := s.vector(out.Shape, out.DType)
+	busy := int64(enough)
 	for _, inner := range op.Regions[0].Ops {
-		c := inner.Kind.Info().Class
-		loops = loops || c == ir.ClassReduction || c == ir.ClassContraction
+		switch c := inner.Kind.Info().Class; {
+		case inner.Kind == ir.OpConvolution || inner.Kind == ir.OpReduceWindow:
+			busy = enough / 4 // neighbours share their windows: vectors pay earlier
+		case c == ir.ClassReduction || c == ir.ClassContraction:
+			v = 1 // each lane loops on its own
+		}
 	}
-	v := s.vector(out.Shape, types...)
 	elements := s.estimate(out.Numel())
-	for v > 1 && (loops || elements/v < enough) {
+	for v > 1 && elements/v < busy {
 		v /= 2
 	}
 	threads := 256
