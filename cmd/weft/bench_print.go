@@ -7,7 +7,7 @@ import (
 	"weft/runtime/bench"
 )
 
-// print prints a measurement for people. Times are left out where outputs are wrong.
+// print prints a measurement for people: checks before times.
 func (r *benchRun) print(correct bool) {
 	p := r.report
 	r.printf("entry %s on %s\n", p.Entry, p.Device)
@@ -27,8 +27,10 @@ func (r *benchRun) print(correct bool) {
 		r.printChecks(p.Torch)
 	}
 	if !correct {
-		r.printf("no times: the outputs are wrong\n")
-		return
+		r.printf("THE OUTPUTS ARE WRONG\n")
+		if p.Step.Count == 0 {
+			return
+		}
 	}
 	r.printf("step: median %s ms (%s to %s) of %d, %s; %s, arena %s", msText(p.Step.Median), msText(p.Step.Min), msText(p.Step.Max),
 		p.Step.Count, p.Clock, launchesText(p.Launches), bytesText(p.Arena))
@@ -95,13 +97,13 @@ func firstLine(text string) string {
 }
 
 func (r *benchRun) printChecks(t *bench.TorchReport) {
-	rows := [][]string{{"OUTPUTS OF", "MAX ERROR", "RMS ERROR", "OUT OF TOLERANCE", "RESULT"}}
+	rows := [][]string{{"OUTPUTS OF", "MAX ERROR", "RMS ERROR", "RELATIVE RMS", "OUT OF TOLERANCE", "RESULT"}}
 	for _, c := range t.Checks {
 		result := "ok"
 		if !c.Agrees {
 			result = "DIFFER"
 		}
-		rows = append(rows, []string{c.Who, errorCell(c.Max), errorCell(c.RMS), fmt.Sprintf("%d of %d", c.Outside, c.Elements), result})
+		rows = append(rows, []string{c.Who, errorCell(c.Max), errorCell(c.RMS), errorCell(c.Relative), fmt.Sprintf("%d of %d", c.Outside, c.Elements), result})
 	}
 	if len(t.Checks) > 0 {
 		table(r.stdout, rows)

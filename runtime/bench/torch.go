@@ -56,7 +56,8 @@ type TorchCheck struct {
 	Agrees   bool   `json:"agrees"`
 	Max      any    `json:"max"` // a number, or the text of an infinity
 	RMS      any    `json:"rms"`
-	Outside  int64  `json:"outside"` // elements out of the tolerance of their type
+	Relative any    `json:"relative"` // RMS by that of the float64 outputs
+	Outside  int64  `json:"outside"`  // elements out of the tolerance of their type
 	Elements int64  `json:"elements"`
 }
 
@@ -117,23 +118,22 @@ func (t *Torch) Run(ctx context.Context) (*TorchReport, error) {
 	cmd := exec.CommandContext(ctx, t.Python, filepath.Join(folder, "torch_bench.py"), folder, t.Model, "--device", t.Device,
 		"--modes", strings.Join(t.Modes, ","), "--steps", strconv.Itoa(t.Options.Steps), "--warmup", strconv.Itoa(t.Options.Warmup),
 		"--budget", fmt.Sprint(t.Budget.Seconds()))
-	var messages bytes.Buffer
-	cmd.Stderr = &messages
+	var results, messages bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &results, &messages
 	if t.Log != nil {
 		cmd.Stderr = io.MultiWriter(&messages, t.Log)
 	}
-	cmd.WaitDelay = 5 * time.Second // its own children may hold the pipes
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
+	cmd.WaitDelay = 5 * time.Second // processes that it leaves behind may hold the pipes
+	if err := cmd.Start(); err != nil {
 		return nil, diag.Errorf(diag.DeviceUnavailable, "", "%s does not run: %v", t.Python, err).Because(err).
 			Suggest("name a Python that has PyTorch with --python")
 	}
-	r := &TorchReport{}
-	r.read(out)
 	err = cmd.Wait()
+	r := &TorchReport{}
+	r.read(&results)
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
 	switch {
 	case ctx.Err() == context.DeadlineExceeded:
 		r.Notes = append(r.Notes, fmt.Sprintf("ended after %v: the budget was %v", t.Budget+grace, t.Budget))
@@ -203,10 +203,9 @@ func (r *TorchReport) read(from io.Reader) {
 			r.Notes = append(r.Notes, fmt.Sprintf("not understood: %s", line))
 		}
 	}
-	if err := lines.Err(); err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := lines.Err(); err != nil {
 		r.Notes = append(r.Notes, fmt.Sprintf("its results cannot be read to the end: %v", err))
 	}
-	io.Copy(io.Discard, from)
 }
 
 func lastLine(text string) string {

@@ -9,6 +9,7 @@ weights.safetensors. MODEL is a .pt2, a graph-only .json.zip, or FILE.py:FUNCTIO
 import argparse
 import importlib.util
 import json
+import os
 import re
 import signal
 import sys
@@ -190,8 +191,9 @@ def reference(function, args, kwargs):
 
 
 def error(got, want):
-    """The largest and the root mean square difference over all outputs, and how many elements are out of tolerance."""
-    largest, squares, count, out = 0.0, 0.0, 0, 0
+    """The largest and the root mean square difference over all outputs, the latter also relative to the outputs' own, and
+    how many elements are out of tolerance."""
+    largest, squares, size, count, out = 0.0, 0.0, 0.0, 0, 0
     if len(got) != len(want):
         raise ValueError(f"{len(got)} outputs, not {len(want)}")
     for g, w in zip(got, want):
@@ -206,18 +208,21 @@ def error(got, want):
         d = torch.nan_to_num(d, nan=float("inf"))
         largest = max(largest, d.max().item())
         squares += (d * d).sum().item()
+        size += torch.nan_to_num(w * w, nan=0.0, posinf=0.0).sum().item()
         count += d.numel()
         out += (d > atol + rtol * w.abs()).sum().item()
-    return {"max": largest, "rms": (squares / max(count, 1)) ** 0.5, "outside": out, "elements": count}
+    rms = (squares / max(count, 1)) ** 0.5
+    relative = (squares / size) ** 0.5 if size > 0 else 0.0
+    return {"max": largest, "rms": rms, "relative": relative, "outside": out, "elements": count}
 
 
-def report(who, got, want, eager=None):
-    """Says how far outputs are from float64. They agree within weft's tolerances, or, for half types, when their error is
-    at most 1.25 times that of eager PyTorch."""
+def report(who, got, want, eager):
+    """Says how far outputs are from float64. Weights may be so small that tolerances hold for any outputs, so what counts
+    is the error of eager PyTorch: half types may have 1.25 times its root mean square, others, where the order of a sum
+    is all there is, 10 times. Where eager PyTorch is exact all elements must be within tolerance."""
     e = error(got, want)
-    agrees = e["outside"] == 0
-    if not agrees and eager is not None and any(t.dtype in HALF for t in got):
-        agrees = e["rms"] <= 1.25 * eager["rms"]
+    factor = 1.25 if any(t.dtype in HALF for t in got) else 10
+    agrees = e["rms"] <= factor * eager["rms"] if eager["rms"] > 0 else e["outside"] == 0
     finite = {k: v if v == v and abs(v) != float("inf") else str(v) for k, v in e.items()}
     say(check=who, agrees=agrees, **finite)
     return e
@@ -249,8 +254,8 @@ def measure(call, device, steps, warmup):
     return sorted(start.elapsed_time(end) for start, end in events)
 
 
-class Budget(Exception):
-    pass
+class Budget(BaseException):
+    """No Exception: compilers catch those of their own parts and go on."""
 
 
 def out_of_time(signum, frame):
@@ -299,6 +304,8 @@ def main():
     name = torch.cuda.get_device_name() if a.device == "cuda" else "CPU"
     say(torch=torch.__version__, device=name, cuda=torch.version.cuda or "")
     signal.signal(signal.SIGALRM, out_of_time)
+    # float32 means float32 on both sides: cuDNN would use TF32 by default.
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     inputs = numbered(read_safetensors(f"{a.folder}/inputs.safetensors", a.device), "in.")
     ours = numbered(read_safetensors(f"{a.folder}/outputs.safetensors", a.device), "out.")
     function, args, kwargs, same = load(a.model, a.folder, a.device, inputs)
@@ -334,4 +341,8 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
+    # Compilers' worker processes are not waited for.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
