@@ -56,8 +56,11 @@ generate:
 clean-tree:
 	@[ -z "$$(git status --porcelain)" ] || { echo "the work tree is not clean:"; git status --short; git --no-pager diff --stat; exit 1; }
 
+# Compile times (whole processes, median of five) of the fixtures, or of the full-size graphs in the folder WEFT_MODELS, and
+# the emulator's speed. See docs/benchmarks.md, also for the measurements that need a GPU.
 bench: setup-demo
-	go test -run='^$$' -bench=. -benchmem $(BENCHFLAGS) ./...
+	go test -run='^$$' -bench='GEMM|Elementwise' $(BENCHFLAGS) ./runtime/emu
+	go test -run='^$$' -bench='Emulator|Compile' -benchtime=5x -timeout=30m $(BENCHFLAGS) ./cmd/weft
 
 clean:
 	rm -rf build
