@@ -337,7 +337,7 @@ func (im *importer) orderStates() {
 	im.entry.Inputs, im.entry.Body.Params = inputs, params
 }
 
-// dropSymbols removes symbols that no type of an input mentions.
+// dropSymbols removes symbols that no type of an input mentions, but those that have one size.
 func (im *importer) dropSymbols() {
 	used := map[string]bool{}
 	for _, p := range im.entry.Body.Params {
@@ -345,7 +345,7 @@ func (im *importer) dropSymbols() {
 			d.Symbols(func(name string) { used[name] = true })
 		}
 	}
-	im.program.Symbols = slices.DeleteFunc(im.program.Symbols, func(s ir.Symbol) bool { return !used[s.Name] })
+	im.program.Symbols = slices.DeleteFunc(im.program.Symbols, func(s ir.Symbol) bool { return !used[s.Name] && s.Min < s.Max })
 }
 
 // unsupportedUse is a node whose operator has no row in the table.
