@@ -45,11 +45,11 @@ func (a *attention) place() {
 	a.dtype = ev.entry.Type(a.op.Operands[0]).DType
 	a.queries, a.keys = q[2], k[2]
 	a.depth, a.width = constant(q[3]), constant(v[3])
-	b.Kernel.Grid = [3]ir.Dim{a.queries.CeilDiv(int64(s.TileM)), q[1], q[0]}
-	a.batch, a.head = b.BlockIndex(2), b.BlockIndex(1)
+	block, head, batch := b.Blocks(a.queries.CeilDiv(int64(s.TileM)), q[1], q[0])
+	a.batch, a.head = batch, head
 	repeats, _ := q[1].DivExact(k[1])
 	group, _ := b.DivMod(a.head, b.Size(repeats))
-	a.first = b.Mul(b.BlockIndex(0), b.Idx(int64(s.TileM)))
+	a.first = b.Mul(block, b.Idx(int64(s.TileM)))
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	quad, pair := b.DivMod(lane, b.Idx(4))
 	a.lane = lane

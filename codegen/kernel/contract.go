@@ -11,12 +11,12 @@ import (
 // k as vectors.
 type contract struct {
 	*contraction
-	s        ir.Schedule
-	m, n     *Expr // first row and column of the block
-	batchAt  []*Expr
-	lhsTile  *tile
-	rhsTile  *tile
-	kTotal   ir.Dim
+	s       ir.Schedule
+	m, n    *Expr // first row and column of the block
+	batchAt []*Expr
+	lhsTile *tile
+	rhsTile *tile
+	kTotal  ir.Dim
 }
 
 // tile is one operand's part of the work of a block.
@@ -40,10 +40,10 @@ func (g *group) buildContract() {
 	s := c.s
 	mTotal, nTotal := ir.Product(c.contraction.m), ir.Product(c.contraction.n)
 	c.kTotal = ir.Product(c.k)
-	b.Kernel.Grid = [3]ir.Dim{nTotal.CeilDiv(int64(s.TileN)), mTotal.CeilDiv(int64(s.TileM)), ir.Product(c.batch)}
-	c.m = b.Mul(b.BlockIndex(1), b.Idx(int64(s.TileM)))
-	c.n = b.Mul(b.BlockIndex(0), b.Idx(int64(s.TileN)))
-	c.batchAt = ev.delinearize(b.BlockIndex(2), c.batch)
+	column, row, batch := b.Blocks(nTotal.CeilDiv(int64(s.TileN)), mTotal.CeilDiv(int64(s.TileM)), ir.Product(c.batch))
+	c.m = b.Mul(row, b.Idx(int64(s.TileM)))
+	c.n = b.Mul(column, b.Idx(int64(s.TileN)))
+	c.batchAt = ev.delinearize(batch, c.batch)
 	c.lhsTile = c.newTile(s.TileM, mTotal, c.contraction.m, c.lhsValue, c.m, c.lhs)
 	c.rhsTile = c.newTile(s.TileN, nTotal, c.contraction.n, c.rhsValue, c.n, c.rhs)
 

@@ -258,6 +258,20 @@ func (b *Builder) ThreadIndex() *Expr {
 	return b.node(Thread, b.Index, 0).ranged(0, int64(b.Kernel.Threads)-1)
 }
 
+// Blocks makes a grid of x by y by z blocks and gives a block's place in it. A GPU's grid ends
+// at 65535 along y and z: where they may be longer, all blocks lie along x.
+func (b *Builder) Blocks(x, y, z ir.Dim) (i, j, k *Expr) {
+	const limit = 65535
+	if y.Bounds(b.ranges).Max <= limit && z.Bounds(b.ranges).Max <= limit {
+		b.Kernel.Grid = [3]ir.Dim{x, y, z}
+		return b.BlockIndex(0), b.BlockIndex(1), b.BlockIndex(2)
+	}
+	b.Kernel.Grid = [3]ir.Dim{x.Mul(y).Mul(z), ir.Const(1), ir.Const(1)}
+	rest, i := b.DivMod(b.BlockIndex(0), b.Size(x))
+	k, j = b.DivMod(rest, b.Size(y))
+	return i, j, k
+}
+
 // BlockIndex is the block's index along an axis of the grid.
 func (b *Builder) BlockIndex(axis int) *Expr {
 	limit := int64(math.MaxInt32 - 1)

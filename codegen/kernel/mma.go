@@ -43,10 +43,10 @@ func (g *group) buildMMA() {
 	mTotal, nTotal := ir.Product(c.m), ir.Product(c.n)
 	c.kTotal = ir.Product(c.k)
 	// Blocks that run together share columns and rows: the grid's first axis runs over rows.
-	b.Kernel.Grid = [3]ir.Dim{mTotal.CeilDiv(int64(s.TileM)), nTotal.CeilDiv(int64(s.TileN)), ir.Product(c.batch)}
-	c.batchAt = ev.delinearize(b.BlockIndex(2), c.batch)
-	firstM := b.Mul(b.BlockIndex(0), b.Idx(int64(s.TileM)))
-	firstN := b.Mul(b.BlockIndex(1), b.Idx(int64(s.TileN)))
+	blockM, blockN, batch := b.Blocks(mTotal.CeilDiv(int64(s.TileM)), nTotal.CeilDiv(int64(s.TileN)), ir.Product(c.batch))
+	c.batchAt = ev.delinearize(batch, c.batch)
+	firstM := b.Mul(blockM, b.Idx(int64(s.TileM)))
+	firstN := b.Mul(blockN, b.Idx(int64(s.TileN)))
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	across := int64(s.TileN / s.WarpN)
 	row, column := b.DivMod(warp, b.Idx(across))
