@@ -24,7 +24,11 @@ func TestRandomPrograms(t *testing.T) {
 		var subjects []*subject
 		for i := first; i < min(first+batch, *randomPrograms); i++ {
 			s := randomSubject(*randomSeed + uint64(i))
-			if err := s.schedule(nil, nil); err != nil {
+			var disabled []string
+			if i%4 == 3 {
+				disabled = optionalPasses()
+			}
+			if err := s.schedule(disabled, nil); err != nil {
 				t.Errorf("%s: %v\n%s", s.name, err, s.program)
 				continue
 			}
