@@ -251,7 +251,8 @@ func (g *generator) block(s scope, depth, operations int) scope {
 			kinds := []ir.Kind{ir.OpAdd, ir.OpSubtract, ir.OpMultiply, ir.OpMaximum}
 			s = s.with([]ir.Value{g.b.Binary(kinds[g.r.IntN(len(kinds))], g.number(s), g.number(s))}, nil)
 		case choice == 3:
-			s = s.with([]ir.Value{g.b.Full(number, float64(g.r.IntN(5)))}, nil)
+			known := ir.ScalarInt(ir.Bool, int64(g.r.IntN(2)))
+			s = s.with([]ir.Value{g.b.Full(number, float64(g.r.IntN(5)))}, []ir.Value{g.b.Constant(known)})
 		case choice == 4:
 			s = s.with([]ir.Value{g.b.Reverse(g.number(s), 0)}, nil)
 		case choice == 5:
