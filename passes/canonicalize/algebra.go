@@ -223,7 +223,8 @@ func selectKnown(c *canonicalizer, op *ir.Op, _ *ir.Builder) (ir.Value, bool) {
 }
 
 // power with exponent 1, 2 or -1 is x, x*x (rounded once, as the power is) and 1/x. The cube
-// takes two roundings instead of one: within an ulp, and a tenth of the work.
+// takes two roundings instead of one: within an ulp, and a tenth of the work. That of a half
+// type is rounded once, from float32.
 func power(c *canonicalizer, op *ir.Op, b *ir.Builder) (ir.Value, bool) {
 	x := op.Operands[0]
 	n, ok := c.splat(op.Operands[1])
@@ -236,7 +237,11 @@ func power(c *canonicalizer, op *ir.Op, b *ir.Builder) (ir.Value, bool) {
 	case 2:
 		return b.Binary(ir.OpMultiply, x, x), true
 	case 3:
-		return b.Binary(ir.OpMultiply, b.Binary(ir.OpMultiply, x, x), x), true
+		t, wide := c.entry.Type(x).DType, x
+		if t.Bits() < 32 {
+			wide = b.Convert(x, ir.F32)
+		}
+		return b.Convert(b.Binary(ir.OpMultiply, b.Binary(ir.OpMultiply, wide, wide), wide), t), true
 	case -1:
 		return b.Binary(ir.OpDivide, b.FullLike(x, 1), x), true
 	}
