@@ -47,7 +47,7 @@ var house = map[string][]string{
 	"ir/target":      {"ir/diag"},
 
 	"passes":     {"passes/...", "ir", "ir/diag"},
-	"passes/...": {"ir", "ir/diag", "ir/eval", "ir/mesh", "ir/target"}, // a pass knows no other pass
+	"passes/...": {"ir", "ir/diag", "ir/eval", "ir/mesh", "ir/target", "passes/internal/initentry"}, // a pass knows no other pass
 
 	"codegen":            {"codegen/kernel", "codegen/llvm", "ir", "ir/diag", "ir/plan"},
 	"codegen/kernel":     {"codegen/elementary", "ir", "ir/diag"},

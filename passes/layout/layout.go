@@ -11,14 +11,14 @@ import (
 	"slices"
 
 	"weft/ir"
-	"weft/passes/prepare"
+	"weft/passes/internal/initentry"
 )
 
 // Run stores the images of every entry channels last. It tells whether anything changed.
 func Run(p *ir.Program) (bool, error) {
 	changed := false
 	for _, e := range slices.Clone(p.Entries) {
-		if e.Name == prepare.InitEntry {
+		if e.Name == initentry.Name {
 			continue
 		}
 		l := &layouter{program: p, entry: e, same: map[ir.Value]ir.Value{}, stored: map[ir.Value]bool{}, users: map[ir.Value][]*ir.Op{}, weights: map[ir.Value]ir.Value{}}
@@ -29,7 +29,7 @@ func Run(p *ir.Program) (bool, error) {
 		changed = changed || l.changed
 	}
 	if changed {
-		prepare.Prune(p)
+		initentry.Prune(p)
 	}
 	return changed, nil
 }
@@ -139,7 +139,7 @@ func (l *layouter) kernel(w ir.Value) (ir.Value, bool) {
 		return k, true
 	}
 	rank := l.entry.Type(w).Rank()
-	moved, ok := prepare.Add(l.program, l.entry, w, func(b *ir.Builder, v ir.Value) ir.Value {
+	moved, ok := initentry.Add(l.program, l.entry, w, func(b *ir.Builder, v ir.Value) ir.Value {
 		return b.Transpose(v, toLast(rank))
 	})
 	if !ok {

@@ -9,10 +9,11 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/initentry"
 )
 
 // InitEntry is the name of the entry that prepares weights.
-const InitEntry = "init"
+const InitEntry = initentry.Name
 
 // growth is how many times larger than the weights it is made from a prepared state may be.
 const growth = 4
@@ -38,7 +39,7 @@ func Run(p *ir.Program) (bool, error) {
 			return true, err
 		}
 		changed = e.Body.DropDead() || changed
-		changed = prune(e) || changed
+		changed = initentry.PruneEntry(e) || changed
 	}
 	if len(m.init.Outputs) == 0 {
 		return changed, nil
@@ -230,20 +231,4 @@ func (m *mover) param(state string, t ir.Type) ir.Value {
 		m.params[state] = v
 	}
 	return v
-}
-
-// prune drops the states that an entry reads but no longer uses; it tells whether there were any.
-func prune(e *ir.Entry) bool {
-	used := map[ir.Value]bool{}
-	e.Body.Uses(func(v *ir.Value) { used[*v] = true })
-	var inputs []ir.Input
-	var params []ir.Value
-	for i, v := range e.Body.Params {
-		if e.Inputs[i].State == "" || used[v] {
-			inputs, params = append(inputs, e.Inputs[i]), append(params, v)
-		}
-	}
-	dropped := len(params) < len(e.Body.Params)
-	e.Inputs, e.Body.Params = inputs, params
-	return dropped
 }

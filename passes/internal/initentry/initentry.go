@@ -1,4 +1,6 @@
-package prepare
+// Package initentry changes the init entry, which makes the prepared states of an artifact once
+// at load. Passes that prepare weights share it.
+package initentry
 
 import (
 	"fmt"
@@ -7,19 +9,22 @@ import (
 	"weft/ir"
 )
 
+// Name is the name of the entry that prepares weights.
+const Name = "init"
+
 // Add prepares one more state: what build makes of the state that v reads. It gives the value
 // of e that reads the new state; false when v is no state that keeps its value.
 func Add(p *ir.Program, e *ir.Entry, v ir.Value, build func(b *ir.Builder, v ir.Value) ir.Value) (ir.Value, bool) {
 	i := slices.Index(e.Body.Params, v)
-	if i < 0 || e.Inputs[i].State == "" || e.Name == InitEntry {
+	if i < 0 || e.Inputs[i].State == "" || e.Name == Name {
 		return v, false
 	}
 	if _, fixed := e.Type(v).ConstShape(); !fixed || writes(p, e.Inputs[i].State) {
 		return v, false
 	}
-	init := p.Entry(InitEntry)
+	init := p.Entry(Name)
 	if init == nil {
-		init = &ir.Entry{Name: InitEntry}
+		init = &ir.Entry{Name: Name}
 		p.Entries = append(p.Entries, init)
 	}
 	source := valueInInit(p, init, e.Inputs[i].State, e.Type(v))
@@ -34,7 +39,7 @@ func Add(p *ir.Program, e *ir.Entry, v ir.Value, build func(b *ir.Builder, v ir.
 // writes tells whether some entry but init writes a state.
 func writes(p *ir.Program, state string) bool {
 	for _, e := range p.Entries {
-		if e.Name != InitEntry && slices.ContainsFunc(e.Outputs, func(o ir.Output) bool { return o.State == state }) {
+		if e.Name != Name && slices.ContainsFunc(e.Outputs, func(o ir.Output) bool { return o.State == state }) {
 			return true
 		}
 	}
@@ -69,15 +74,15 @@ func unusedName(p *ir.Program) string {
 func Prune(p *ir.Program) {
 	read := map[string]bool{}
 	for _, e := range p.Entries {
-		if e.Name == InitEntry {
+		if e.Name == Name {
 			continue
 		}
-		prune(e)
+		PruneEntry(e)
 		for _, in := range e.Inputs {
 			read[in.State] = true
 		}
 	}
-	init := p.Entry(InitEntry)
+	init := p.Entry(Name)
 	if init == nil {
 		return
 	}
@@ -91,8 +96,24 @@ func Prune(p *ir.Program) {
 	init.Outputs, init.Body.Results = outputs, results
 	p.States = slices.DeleteFunc(p.States, func(s ir.State) bool { return s.Kind == ir.Prepared && !read[s.Name] })
 	init.Body.DropDead()
-	prune(init)
+	PruneEntry(init)
 	if len(outputs) == 0 {
 		p.Entries = slices.DeleteFunc(p.Entries, func(e *ir.Entry) bool { return e == init })
 	}
+}
+
+// PruneEntry drops the states that an entry reads but no longer uses; it tells whether there were any.
+func PruneEntry(e *ir.Entry) bool {
+	used := map[ir.Value]bool{}
+	e.Body.Uses(func(v *ir.Value) { used[*v] = true })
+	var inputs []ir.Input
+	var params []ir.Value
+	for i, v := range e.Body.Params {
+		if e.Inputs[i].State == "" || used[v] {
+			inputs, params = append(inputs, e.Inputs[i]), append(params, v)
+		}
+	}
+	dropped := len(params) < len(e.Body.Params)
+	e.Inputs, e.Body.Params = inputs, params
+	return dropped
 }
