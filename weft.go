@@ -403,16 +403,13 @@ func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
 	if err != nil {
 		return artifact.Manifest{}, nil, err
 	}
-	m := artifact.Manifest{Weft: Version, Config: config, Dims: c.dims()}
+	m := artifact.Manifest{Weft: Version, Config: config, Entries: artifact.EntriesOf(c.Scheduled), Dims: artifact.DimsOf(c.Scheduled)}
 	for _, name := range c.config.Targets {
 		t, err := target.Find(name)
 		if err != nil {
 			return m, nil, err
 		}
 		m.Targets = append(m.Targets, artifact.Target{Name: t.Name, PTX: t.PTX, MinDriver: t.MinDriver, LLC: c.LLC, PTXAS: c.config.PTXAS})
-	}
-	for _, e := range c.Scheduled.Entries {
-		m.Entries = append(m.Entries, describe(e))
 	}
 	var names, from []string
 	for _, s := range c.Scheduled.States {
@@ -430,38 +427,6 @@ func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
 	}
 	renamed, err := weights.Rename(c.weights, names, from)
 	return m, renamed, err
-}
-
-func (c *Compiled) dims() []artifact.Dim {
-	var dims []artifact.Dim
-	for _, s := range c.Scheduled.Symbols {
-		d := artifact.Dim{Name: s.Name, Min: &s.Min}
-		if s.Max < ir.NoBound {
-			d.Max = &s.Max
-		}
-		if s.Multiple > 1 {
-			d.Multiple = s.Multiple
-		}
-		dims = append(dims, d)
-	}
-	return dims
-}
-
-func describe(e *ir.Entry) artifact.Entry {
-	out := artifact.Entry{Name: e.Name}
-	for i, in := range e.Inputs {
-		if in.State == "" {
-			out.Inputs = append(out.Inputs, artifact.Value{Name: in.Name, Type: e.Type(e.Body.Params[i]).String()})
-		}
-	}
-	for i, o := range e.Outputs {
-		name := codegen.TensorName(o.Name, o.State)
-		out.Outputs = append(out.Outputs, artifact.Value{Name: name, Type: e.Type(e.Body.Results[i]).String()})
-		if o.State != "" {
-			out.Donations = append(out.Donations, artifact.Donation{Output: name, State: o.State})
-		}
-	}
-	return out
 }
 
 func sourceName(s ir.State) string {

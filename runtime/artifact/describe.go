@@ -1,0 +1,40 @@
+package artifact
+
+import "weft/ir"
+
+// EntriesOf describes the entries of a program for a manifest.
+func EntriesOf(p *ir.Program) []Entry {
+	var entries []Entry
+	for _, e := range p.Entries {
+		out := Entry{Name: e.Name}
+		for i, in := range e.Inputs {
+			if in.State == "" {
+				out.Inputs = append(out.Inputs, Value{Name: in.Name, Type: e.Type(e.Body.Params[i]).String()})
+			}
+		}
+		for i, o := range e.Outputs {
+			out.Outputs = append(out.Outputs, Value{Name: o.Name, Type: e.Type(e.Body.Results[i]).String()})
+			if o.State != "" {
+				out.Donations = append(out.Donations, Donation{Output: o.Name, State: o.State})
+			}
+		}
+		entries = append(entries, out)
+	}
+	return entries
+}
+
+// DimsOf describes the symbolic dims of a program for a manifest.
+func DimsOf(p *ir.Program) []Dim {
+	var dims []Dim
+	for _, s := range p.Symbols {
+		d := Dim{Name: s.Name, Min: &s.Min}
+		if s.Max < ir.NoBound {
+			d.Max = &s.Max
+		}
+		if s.Multiple > 1 {
+			d.Multiple = s.Multiple
+		}
+		dims = append(dims, d)
+	}
+	return dims
+}
