@@ -79,7 +79,6 @@ var withoutExample = map[diag.Code]string{
 	diag.FXAssertion:    "the model must hold an assertion about the contents of a tensor, as torch._check on an item gives; tests of frontend/fx have one",
 	diag.FXOverlapping:  "the model must write in place to an expanded or unfolded view; tests of frontend/fx have one",
 	diag.ONNXLimit:      "the file must nest, repeat or expand thousands of times; tests of frontend/onnx make such files",
-	"W1113":             "a member that torch.save wrote must be damaged; tests of frontend/fx make such archives",
 	"W4002":             "llc-19 must be a file that is not LLVM 19",
 	"W4003":             "every operator that a frontend makes today has a kernel; it is for the operators that come next",
 	diag.PlanTooLarge:   "the plan must have millions of values; tests of ir/plan make one",

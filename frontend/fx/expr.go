@@ -16,7 +16,8 @@ type symbolFacts struct {
 }
 
 // exprParser reads the expressions that sympy's srepr prints, such as
-// Mul(Integer(2), Symbol('s0', positive=True, integer=True)), into ir.Dim.
+// Mul(Integer(2), Symbol('s0', positive=True, integer=True)), into ir.Dim; and those that its
+// str prints, such as 2*s0, which releases before torch 2.6 wrote.
 type exprParser struct {
 	text   string
 	pos    int
@@ -57,7 +58,7 @@ func (p *exprParser) ident() string {
 	start := p.skipSpace()
 	for p.pos < len(p.text) {
 		c := p.text[p.pos]
-		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+		if c != '_' && c != '.' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
 			break
 		}
 		p.pos++
@@ -65,11 +66,77 @@ func (p *exprParser) ident() string {
 	return p.text[start:p.pos]
 }
 
+// expr reads a sum.
 func (p *exprParser) expr() (ir.Dim, error) {
+	d, err := p.product()
+	for err == nil {
+		switch {
+		case p.accept('+'):
+			d, err = p.infix("Add", d, p.product)
+		case p.accept('-'):
+			var y ir.Dim
+			if y, err = p.product(); err == nil {
+				d, err = applyFunction("Add", []ir.Dim{d, y.Neg()})
+			}
+		default:
+			return d, nil
+		}
+	}
+	return d, err
+}
+
+func (p *exprParser) product() (ir.Dim, error) {
+	d, err := p.power()
+	for err == nil {
+		switch {
+		case p.keyword("//"):
+			d, err = p.infix("FloorDiv", d, p.power)
+		case p.accept('*'):
+			d, err = p.infix("Mul", d, p.power)
+		case p.accept('%'):
+			d, err = p.infix("PythonMod", d, p.power)
+		default:
+			return d, nil
+		}
+	}
+	return d, err
+}
+
+// infix applies a function to x and the operand that follows.
+func (p *exprParser) infix(name string, x ir.Dim, operand func() (ir.Dim, error)) (ir.Dim, error) {
+	y, err := operand()
+	if err != nil {
+		return ir.Dim{}, err
+	}
+	return applyFunction(name, []ir.Dim{x, y})
+}
+
+// power reads an operand with its sign and exponent.
+func (p *exprParser) power() (ir.Dim, error) {
 	if p.depth++; p.depth > 100 {
 		return ir.Dim{}, fmt.Errorf("expressions are nested too deep")
 	}
 	defer func() { p.depth-- }()
+	if p.accept('-') {
+		d, err := p.power()
+		return d.Neg(), err
+	}
+	d, err := p.primary()
+	if err == nil && p.keyword("**") {
+		return p.infix("Pow", d, p.power)
+	}
+	return d, err
+}
+
+// primary reads a number, a symbol, a call or an expression in parentheses.
+func (p *exprParser) primary() (ir.Dim, error) {
+	if p.accept('(') {
+		d, err := p.expr()
+		if err == nil && !p.accept(')') {
+			err = fmt.Errorf("expected ) at %d", p.pos)
+		}
+		return d, err
+	}
 	name := p.ident()
 	if v, err := strconv.ParseInt(name, 10, 64); err == nil {
 		return ir.Const(v), nil
@@ -82,6 +149,9 @@ func (p *exprParser) expr() (ir.Dim, error) {
 	case "Integer":
 		return p.integer()
 	}
+	if p.skipSpace() == len(p.text) || p.text[p.pos] != '(' {
+		return p.bareSymbol(name)
+	}
 	args, err := p.arguments()
 	if err != nil {
 		return ir.Dim{}, err
@@ -89,9 +159,24 @@ func (p *exprParser) expr() (ir.Dim, error) {
 	return applyFunction(name, args)
 }
 
+// bareSymbol is a symbol without its assumptions: sizes of inputs are s0, s1, ... and positive.
+func (p *exprParser) bareSymbol(name string) (ir.Dim, error) {
+	if strings.Contains(name, ".") || name[0] >= '0' && name[0] <= '9' || strings.HasSuffix(name, "oo") || name == "nan" {
+		return ir.Dim{}, fmt.Errorf("%q is no size", name)
+	}
+	if p.symbol != nil {
+		p.symbol(symbolFacts{name: name, positive: name[0] == 's'})
+	}
+	return ir.Sym(name), nil
+}
+
 func (p *exprParser) integer() (ir.Dim, error) {
 	if p.accept('(') {
-		if v, err := strconv.ParseInt(p.ident(), 10, 64); err == nil && p.accept(')') {
+		sign := ""
+		if p.accept('-') {
+			sign = "-"
+		}
+		if v, err := strconv.ParseInt(sign+p.ident(), 10, 64); err == nil && p.accept(')') {
 			return ir.Const(v), nil
 		}
 	}
@@ -125,7 +210,7 @@ func (p *exprParser) symbolCall() (ir.Dim, error) {
 			facts.positive = true
 		}
 	}
-	if !p.accept(')') || strings.ContainsAny(name, "-.") || name[0] >= '0' && name[0] <= '9' {
+	if !p.accept(')') || strings.Contains(name, ".") || name[0] >= '0' && name[0] <= '9' {
 		return ir.Dim{}, bad
 	}
 	if p.symbol != nil {

@@ -25,6 +25,14 @@ func TestParseExpr(t *testing.T) {
 		"ModularIndexing(" + s0 + ", Integer(2), Integer(5))":          "mod(floordiv(s0, 2), 5)",
 		"TruncToInt(" + s0 + ")":                                       "s0",
 		`Symbol("u0", integer=True)`:                                   "u0",
+		"s0":                                                           "s0",
+		"96*s1":                                                        "96*s1",
+		"-2*s0 + s1 - 1":                                               "-2*s0 + s1 - 1",
+		"s0**2*(s1 + 1)":                                               "s0*s0 + s0*s0*s1",
+		"((s0 - 1)//2) + 1":                                            "floordiv(s0 + 1, 2)",
+		"Max(1, s0)":                                                   "max(1, s0)",
+		"PythonMod(s0, 8) + s1 % 4":                                    "mod(s0, 8) + mod(s1, 4)",
+		"-s0**2":                                                       "-s0*s0",
 	} {
 		d, err := parseExpr(text, nil)
 		if err != nil || d.String() != want {
@@ -50,6 +58,14 @@ func TestParseExprErrors(t *testing.T) {
 		"Pow(Symbol('s0'), Integer(-1))":   "power",
 		"Pow(Symbol('s0'), Integer(99))":   "power",
 		nested:                             "nested too deep",
+		strings.Repeat("-", 200) + "s0":    "nested too deep",
+		strings.Repeat("(", 200) + "s0":    "nested too deep",
+		"s0/2":                             "more after the expression",
+		"s0//0":                            "FloorDiv by zero",
+		"s0 +":                             "expected a function",
+		"(s0":                              "expected )",
+		"int_oo":                           "is no size",
+		"2.5":                              "is no size",
 		"Pow(" + sums + ", Integer(8))":    "too large",
 	} {
 		if d, err := parseExpr(text, nil); err == nil || !strings.Contains(err.Error(), want) {

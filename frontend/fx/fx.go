@@ -5,6 +5,7 @@ package fx
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 
@@ -23,11 +24,11 @@ type Options struct {
 // Model is an imported program with its weights.
 type Model = lower.Imported
 
-// schemaMajor is the version of torch's export schema that this package reads; minor versions
-// up to schemaMinor hold no field that it does not know.
+// The versions of torch's export schema that this package reads: schemaOldest to schemaMajor, 8
+// since torch 2.6. Minor versions up to 8.20 hold no field that it does not know.
 const (
-	schemaMajor = 8
-	schemaMinor = 20
+	schemaOldest = 5
+	schemaMajor  = 8
 )
 
 // Import reads the archive at path: a .pt2 file of torch.export.save, or a zip with the
@@ -77,6 +78,7 @@ type archive struct {
 	root, name        string // root folder with a slash, or empty; the model's name
 	model             string // member with the graph
 	weights, constant map[string]payload
+	saved             map[string]*weights.Region // weights and constants of releases before torch 2.8
 }
 
 // Sniff tells whether an archive has a graph that this package reads.
@@ -123,7 +125,7 @@ func importZip(z *weights.Zip, opt Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.weights == nil && a.constant == nil {
+	if a.weights == nil && a.constant == nil && a.saved == nil {
 		return m, nil
 	}
 	m.Weights, err = a.source(m.Program)
@@ -137,8 +139,9 @@ func importGraph(data []byte, constant func(string) *ir.Tensor, opt Options) (*M
 		return nil, bad
 	}
 	m := &Model{}
-	if ep.major != schemaMajor {
-		return nil, diag.Errorf(diag.FXVersion, "", "the archive has schema version %d.%d (torch %s); weft reads %d.x", ep.major, ep.minor, ep.torch, schemaMajor)
+	if ep.major < schemaOldest || ep.major > schemaMajor {
+		return nil, diag.Errorf(diag.FXVersion, "", "the archive has schema version %d.%d (torch %s); weft reads %d.x to %d.x",
+			ep.major, ep.minor, ep.torch, schemaOldest, schemaMajor)
 	}
 	if len(ep.unknown) > 0 {
 		d := diag.Warnf(diag.FXUnknown, "", "the archive (schema %d.%d) has fields that weft does not know: %s", ep.major, ep.minor, strings.Join(ep.unknown, ", "))
@@ -165,8 +168,43 @@ func (a *archive) readConfigs() error {
 	if a.weights, err = a.readConfig("weights"); err != nil {
 		return err
 	}
-	a.constant, err = a.readConfig("constants")
-	return err
+	if a.constant, err = a.readConfig("constants"); err != nil {
+		return err
+	}
+	return a.readSaved()
+}
+
+// readSaved reads the tensors of a release before torch 2.8, which lie beside the graph in
+// files of torch.save.
+func (a *archive) readSaved() error {
+	for _, kind := range []string{"constants", "state_dict"} {
+		member := a.root + "serialized_" + kind + ".pt"
+		if !a.zip.Has(member) {
+			continue
+		}
+		v, err := a.torchFile(member)
+		if err != nil {
+			return err
+		}
+		tensors, err := tensorsOf(v, member)
+		if err != nil {
+			return err
+		}
+		if a.saved == nil {
+			a.saved = map[string]*weights.Region{}
+		}
+		maps.Copy(a.saved, tensors)
+	}
+	return nil
+}
+
+// torchFile reads a member that torch.save wrote.
+func (a *archive) torchFile(member string) (any, error) {
+	data, err := a.zip.Bytes(member)
+	if err != nil {
+		return nil, err
+	}
+	return readTorchFile(data, member)
 }
 
 func (a *archive) readConfig(kind string) (map[string]payload, error) {
@@ -193,6 +231,11 @@ func (a *archive) readConfig(kind string) (map[string]payload, error) {
 
 // region finds the data of a parameter, buffer or constant.
 func (a *archive) region(name string) (weights.Region, *diag.Diagnostic) {
+	if saved := a.saved[name]; saved != nil {
+		r := *saved
+		r.Name = name
+		return r, nil
+	}
 	p, ok := a.weights[name]
 	if !ok {
 		p, ok = a.constant[name]
@@ -203,8 +246,10 @@ func (a *archive) region(name string) (weights.Region, *diag.Diagnostic) {
 	switch {
 	case !ok:
 		return bad("the archive has no data for it")
-	case p.pickled || p.meta == nil:
-		return bad("its data is pickled: save the model without tensor subclasses")
+	case p.pickled:
+		return a.pickled(p)
+	case p.meta == nil:
+		return bad("its data has no type")
 	case p.meta.layout != stridedLayout:
 		return bad("its data has a sparse layout")
 	}
@@ -225,6 +270,22 @@ func (a *archive) region(name string) (weights.Region, *diag.Diagnostic) {
 	}
 	r.Data = data
 	return r, nil
+}
+
+// pickled is the tensor of a payload that torch.save wrote.
+func (a *archive) pickled(p payload) (weights.Region, *diag.Diagnostic) {
+	v, err := a.torchFile(p.path)
+	if err != nil {
+		return weights.Region{}, diag.All(err)[0]
+	}
+	r, ok := v.(*weights.Region)
+	if !ok {
+		return weights.Region{}, diag.Errorf(diag.FXWeights, p.name, "its data is %s, not a plain tensor", describePickled(v)).
+			Suggest("save the model without tensor subclasses")
+	}
+	named := *r
+	named.Name = p.name
+	return named, nil
 }
 
 // constants are sizes without expressions.

@@ -123,7 +123,7 @@ func TestHostileArchive(t *testing.T) {
 		"no model":          {replace("models/model.json", "models/model.jsom"), diag.FXArchive},
 		"missing weight":    {replace(`"0.weight"`, `"9.weight"`), ""},
 		"missing file":      {replace("weights/weight_0", "weights/weight_9"), diag.FXWeights},
-		"pickled weight":    {replace(`"use_pickle": false`, `"use_pickle": true `), diag.FXWeights},
+		"pickled weight":    {replace(`"use_pickle": false`, `"use_pickle": true `), diag.FXPickle},
 		"short weight":      {rezip(t, same, shorten), diag.WeightStorage},
 		"weight of a dtype": {replaceConfig(t, same, `"dtype": 7`, `"dtype": 8`), diag.FXWeights},
 		"weight of a shape": {replaceConfig(t, same, `"as_int": 64`, `"as_int": 32`), diag.FXWeights},
