@@ -118,7 +118,8 @@ type (
 		LhsContract, RhsContract []int
 		To                       DType
 	}
-	// ConvolutionAttrs: input [N, C, spatial...], kernel [O, C/Groups, spatial...].
+	// ConvolutionAttrs: input [N, C, spatial...], kernel [O, C/Groups, spatial...]. Sums are
+	// taken in at least float32 and rounded once to To; without To, to the operands' type.
 	ConvolutionAttrs struct {
 		Strides       []int64
 		Low, High     []Dim
@@ -126,6 +127,7 @@ type (
 		RhsDilation   []int64
 		Groups        int64
 		ReverseKernel bool // the kernel's spatial dims are flipped (transposed convolutions)
+		To            DType
 	}
 	// AttentionAttrs: softmax(q k^T * Scale + mask) v with q [B, H, S, D], k [B, G, T, D],
 	// v [B, G, T, E], H a multiple of G. Causal lets position s see t <= s + T - S where

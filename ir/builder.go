@@ -291,8 +291,11 @@ func (b *Builder) DotGeneral(x, y Value, a *DotAttrs) Value {
 	return b.one(OpDotGeneral, a, x, y)
 }
 
-// Convolution convolves.
+// Convolution convolves; the result has the operands' type unless a.To names another.
 func (b *Builder) Convolution(x, kernel Value, a *ConvolutionAttrs) Value {
+	if a.To == b.DType(x) {
+		a.To = InvalidDType // one text for one meaning
+	}
 	return b.one(OpConvolution, a, x, kernel)
 }
 

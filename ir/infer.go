@@ -522,6 +522,13 @@ func inferConvolution(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	if a.Groups < 1 || !k.Shape[1].MulConst(a.Groups).Equal(x.Shape[1]) || !k.Shape[0].DivisibleBy(a.Groups, nil) {
 		return nil, fmt.Errorf("%d groups do not divide the channels of %s and %s", a.Groups, x, k)
 	}
+	to := a.To
+	if to == InvalidDType {
+		to = x.DType
+	}
+	if to.IsFloat() != x.DType.IsFloat() || to.IsInteger() != x.DType.IsInteger() {
+		return nil, fmt.Errorf("sums of %s are no %s", x.DType, to)
+	}
 	shape := []Dim{x.Shape[0], k.Shape[0]}
 	for i := range n {
 		if a.Strides[i] < 1 || a.LhsDilation[i] < 1 || a.RhsDilation[i] < 1 {
@@ -531,7 +538,7 @@ func inferConvolution(op *Op, in []Type, _ *Entry) ([]Type, error) {
 		span := k.Shape[i+2].AddConst(-1).MulConst(a.RhsDilation[i]).AddConst(1)
 		shape = append(shape, windows(padded, span, a.Strides[i]))
 	}
-	return one(TensorOf(x.DType, shape...), nil)
+	return one(TensorOf(to, shape...), nil)
 }
 
 func inferAttention(op *Op, in []Type, _ *Entry) ([]Type, error) {

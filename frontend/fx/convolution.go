@@ -48,20 +48,20 @@ func (c *call) conv(n int, transposed bool) ir.Value {
 	} else {
 		c.convPadding(kernel, a, n)
 	}
-	y := c.withBias(c.b.Convolution(x, kernel, a))
+	y := c.withBias(x, kernel, a)
 	if bare {
 		y = c.b.Reshape(y, c.b.Shape(y)[1:])
 	}
 	return y
 }
 
-// withBias adds a bias of channels.
-func (c *call) withBias(y ir.Value) ir.Value {
-	bias := c.optional("bias")
-	if bias == ir.NoValue {
-		return y
-	}
-	return lower.Binary(c.b, ir.OpAdd, y, lower.Channels(c.b, c.b.Convert(bias, c.b.DType(y)), c.b.Rank(y)))
+// withBias convolves and adds a bias of channels, rounded once.
+func (c *call) withBias(x, kernel ir.Value, a *ir.ConvolutionAttrs) ir.Value {
+	bias := lower.Channels(c.b, c.optional("bias"), c.b.Rank(x))
+	return lower.AddBias(c.b, bias, func(to ir.DType) ir.Value {
+		a.To = to
+		return c.b.Convolution(x, kernel, a)
+	}, c.b.DType(x))
 }
 
 // convPadding fills Low and High from numbers, "valid" or "same" (the odd one at the end).

@@ -113,21 +113,30 @@ func (n *node) kernelOf(w ir.Value) []int64 {
 }
 
 func (n *node) convolution(x, w ir.Value) ir.Value {
+	return n.b.Convolution(x, w, n.convolutionOf(x, w))
+}
+
+// convolutionOf reads the attributes of a convolution.
+func (n *node) convolutionOf(x, w ir.Value) *ir.ConvolutionAttrs {
 	spec := n.window(x, n.kernelOf(w))
 	n.unifyDims(n.b.Shape(x)[1], n.b.Shape(w)[1].MulConst(n.int("group", 1)))
-	return n.b.Convolution(x, w, &ir.ConvolutionAttrs{Strides: spec.strides, Low: spec.low, High: spec.high,
-		LhsDilation: slices.Repeat([]int64{1}, len(spec.kernel)), RhsDilation: spec.dilations, Groups: n.int("group", 1)})
+	return &ir.ConvolutionAttrs{Strides: spec.strides, Low: spec.low, High: spec.high,
+		LhsDilation: slices.Repeat([]int64{1}, len(spec.kernel)), RhsDilation: spec.dilations, Groups: n.int("group", 1)}
 }
 
-// addChannels adds a bias of one number a channel, or ir.NoValue.
-func (n *node) addChannels(x, bias ir.Value) ir.Value {
-	if bias == ir.NoValue {
-		return x
-	}
-	return n.binary(ir.OpAdd, x, lower.Channels(n.b, bias, n.b.Rank(x)))
+// convolutionWithBias convolves and adds a bias of one number a channel, or ir.NoValue, rounded
+// once.
+func (n *node) convolutionWithBias(x, w, bias ir.Value, a *ir.ConvolutionAttrs) ir.Value {
+	return lower.AddBias(n.b, lower.Channels(n.b, bias, n.b.Rank(x)), func(to ir.DType) ir.Value {
+		a.To = to
+		return n.b.Convolution(x, w, a)
+	}, n.b.DType(x))
 }
 
-func conv(n *node) { n.set(n.addChannels(n.convolution(n.in(0), n.in(1)), n.opt(2))) }
+func conv(n *node) {
+	x, w := n.in(0), n.in(1)
+	n.set(n.convolutionWithBias(x, w, n.opt(2), n.convolutionOf(x, w)))
+}
 
 // convTranspose is a convolution of the dilated input with the flipped kernel.
 func convTranspose(n *node) {
@@ -174,7 +183,7 @@ func convTranspose(n *node) {
 		a.Low = append(a.Low, ir.Const(span-1).Sub(low))
 		a.High = append(a.High, ir.Const(span-1+extra[i]).Sub(high))
 	}
-	n.set(n.addChannels(b.Convolution(x, n.transposedKernel(w, groups), a), n.opt(2)))
+	n.set(n.convolutionWithBias(x, n.transposedKernel(w, groups), n.opt(2), a))
 }
 
 // transposedKernel turns weights [C, M/groups, ...] into [M, C/groups, ...].

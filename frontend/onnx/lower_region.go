@@ -134,18 +134,19 @@ func deformConv(n *node) {
 		}
 		parts = append(parts, y)
 	}
-	n.set(n.addChannels(n.columnProduct(b.Concatenate(1, parts...), w, groups), n.opt(3)))
+	moving := b.Concatenate(1, parts...)
+	n.set(lower.AddBias(b, lower.Channels(b, n.opt(3), 4), func(to ir.DType) ir.Value { return n.columnProduct(moving, w, groups, to) }, b.DType(x)))
 }
 
 // columnProduct contracts columns [N, C, taps, rows, columns] with weights [M, C/groups, ...].
-func (n *node) columnProduct(x, w ir.Value, groups int64) ir.Value {
+func (n *node) columnProduct(x, w ir.Value, groups int64, to ir.DType) ir.Value {
 	b := n.b
 	s, g := b.Shape(x), ir.Const(groups)
 	per := s[1].FloorDiv(g).Mul(s[2])
 	outs := b.Shape(w)[0].FloorDiv(g)
 	x = b.Reshape(x, []ir.Dim{s[0], g, per, s[3].Mul(s[4])})
 	w = b.Reshape(w, []ir.Dim{g, outs, per})
-	y := b.DotGeneral(w, x, &ir.DotAttrs{LhsBatch: []int{0}, RhsBatch: []int{1}, LhsContract: []int{2}, RhsContract: []int{2}}) // [g, M/g, N, pixels]
+	y := b.DotGeneral(w, x, &ir.DotAttrs{LhsBatch: []int{0}, RhsBatch: []int{1}, LhsContract: []int{2}, RhsContract: []int{2}, To: to}) // [g, M/g, N, pixels]
 	return b.Reshape(b.Transpose(y, []int{2, 0, 1, 3}), []ir.Dim{s[0], g.Mul(outs), s[3], s[4]})
 }
 

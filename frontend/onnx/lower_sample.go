@@ -297,8 +297,8 @@ func causalConvWithState(n *node) {
 	}
 	padded := b.Concatenate(2, past, x)
 	zero := []ir.Dim{ir.Const(0)}
-	y := b.Convolution(padded, w, &ir.ConvolutionAttrs{Strides: []int64{1}, Low: zero, High: zero, LhsDilation: []int64{1}, RhsDilation: []int64{1}, Groups: channels})
-	y = n.addChannels(y, n.opt(2))
+	y := n.convolutionWithBias(padded, w, n.opt(2),
+		&ir.ConvolutionAttrs{Strides: []int64{1}, Low: zero, High: zero, LhsDilation: []int64{1}, RhsDilation: []int64{1}, Groups: channels})
 	if n.choice("activation", "none", "none", "silu", "swish") != "none" {
 		y = lower.Silu(b, y)
 	}
