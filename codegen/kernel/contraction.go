@@ -90,8 +90,8 @@ func scatterTo(at []*Expr, positions []int, values []*Expr) {
 
 // convolutionAsContraction: implicit GEMM. Batch is the group, m the group's output channels, n
 // the image and output position, k the group's input channels and kernel positions; the input
-// is read where the window puts it, never copied to columns. Channels are the last of k where
-// they are adjacent in memory, else the first.
+// is read where the window puts it, never copied to columns. Where channels are adjacent in
+// memory they are the last of k, and m and n change places, since results are stored alike.
 func convolutionAsContraction(ev *evaluator, op *ir.Op) *contraction {
 	a := op.Attrs.(*ir.ConvolutionAttrs)
 	b := ev.b
@@ -101,7 +101,8 @@ func convolutionAsContraction(ev *evaluator, op *ir.Op) *contraction {
 		batch: ir.Consts(a.Groups), m: []ir.Dim{perGroup}, n: append([]ir.Dim{x[0]}, y[2:]...), k: append([]ir.Dim{w[1]}, w[2:]...),
 		accumulator: b.accumulator(ev.entry.Type(op.Operands[0]).DType, ev.entry.Type(op.Results[0]).DType)}
 	split := func(k []*Expr) (channel *Expr, window []*Expr) { return k[0], k[1:] }
-	if ev.adjacent(op.Operands[0], 1) && ev.adjacent(op.Operands[1], 1) {
+	channelsLast := ev.adjacent(op.Operands[0], 1) && ev.adjacent(op.Operands[1], 1)
+	if channelsLast {
 		c.k = append(slices.Clone(w[2:]), w[1])
 		split = func(k []*Expr) (channel *Expr, window []*Expr) { return k[len(k)-1], k[:len(k)-1] }
 	}
@@ -129,7 +130,17 @@ func convolutionAsContraction(ev *evaluator, op *ir.Op) *contraction {
 	c.join = func(group, m, n []*Expr) []*Expr {
 		return append([]*Expr{n[0], inGroup(group[0], m[0], perGroup)}, n[1:]...)
 	}
+	if channelsLast {
+		c.swap()
+	}
 	return c
+}
+
+// swap exchanges the operands, so that n, along which results are stored, is what was m.
+func (c *contraction) swap() {
+	c.m, c.n, c.lhs, c.rhs, c.lhsValue, c.rhsValue = c.n, c.m, c.rhs, c.lhs, c.rhsValue, c.lhsValue
+	join := c.join
+	c.join = func(batch, m, n []*Expr) []*Expr { return join(batch, n, m) }
 }
 
 // adjacent tells whether a value is read from memory in such an order that neighbours along an

@@ -175,29 +175,57 @@ func (c *mma) matrix(t *mmaTile, stage, warp *Expr, row, k int, lhs bool) []*Exp
 	return t.matrices(stage, b.Idx(int64(k)), 0, kHalf, b.Add(chunk, rowHalf), eighth, true)
 }
 
-// finish runs the epilogue: a thread has pairs of adjacent columns in rows lane/4 and lane/4+8.
+// slabRows is the number of a warp's rows that go through shared memory together at the end.
+const slabRows = 16
+
+// finish runs the epilogue. The instruction leaves pairs of adjacent columns with each thread;
+// through shared memory, 16 rows at a time, a thread gets runs of eight, so that the epilogue
+// reads and stores 16 bytes of half types at a time.
 func (c *mma) finish(g *group, sums []*Expr, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
-	ev, b, s := c.ev, c.ev.b, c.s
+	b, s := c.ev.b, c.s
+	pitch := int64(s.WarpN + 4)
+	warps := int64(s.Threads / 32)
+	stage := b.SharedArray(ir.F32, warps*slabRows*pitch)
+	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
+	base := b.Mul(warp, b.Idx(slabRows*pitch))
 	quad, pair := b.DivMod(c.lane, b.Idx(4))
-	whole := nTotal.DivisibleBy(2, ev.prog.Divisor)
-	at := 0
-	for m := 0; m < s.WarpM; m += 16 {
+	perRow := s.WarpN / chunkSize
+	for m := 0; m < s.WarpM; m += slabRows {
 		for n := 0; n < s.WarpN; n += 8 {
-			column := b.Add(b.Add(firstN, c.warpN), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
+			at := (m/16*(s.WarpN/8) + n/8) * 4
 			for half := range 2 {
-				row := b.Add(b.Add(firstM, c.warpM), b.Add(quad, b.Idx(int64(m+8*half))))
-				values := sums[at : at+2]
-				at += 2
-				inside := b.Less(row, b.Size(mTotal))
-				if whole {
-					g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() { c.store(g, c.batchAt, row, column, values) })
-					continue
-				}
-				for l := range 2 {
-					one := b.Add(column, b.Idx(int64(l)))
-					g.guardedScope(b.And(inside, b.Less(one, b.Size(nTotal))), func() { c.store(g, c.batchAt, row, one, values[l:l+1]) })
-				}
+				to := b.Add(b.Mul(b.Add(quad, b.Idx(int64(8*half))), b.Idx(pitch)), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
+				b.Store(stage, b.Add(base, to), sums[at+2*half:at+2*half+2]...)
 			}
 		}
+		b.Barrier()
+		for i := 0; i < slabRows*perRow; i += 32 {
+			r, run := b.DivMod(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(perRow)))
+			row := b.Add(b.Add(firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
+			first := b.Mul(run, b.Idx(chunkSize))
+			column := b.Add(b.Add(firstN, c.warpN), first)
+			inside := b.And(b.Less(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
+			from := b.Add(base, b.Add(b.Mul(r, b.Idx(pitch)), first))
+			c.storeRun(g, inside, row, column, nTotal, stage, from)
+		}
+		b.Barrier()
+	}
+}
+
+// storeRun finishes eight adjacent columns of a row from the stage.
+func (c *mma) storeRun(g *group, inside, row, column *Expr, nTotal ir.Dim, stage *Buffer, from *Expr) {
+	b := c.ev.b
+	if nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
+		g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
+			values := append(b.LoadShared(stage, from, 4), b.LoadShared(stage, b.Add(from, b.Idx(4)), 4)...)
+			c.store(g, c.batchAt, row, column, values)
+		})
+		return
+	}
+	for l := range chunkSize {
+		one := b.Add(column, b.Idx(int64(l)))
+		g.guardedScope(b.And(inside, b.Less(one, b.Size(nTotal))), func() {
+			c.store(g, c.batchAt, row, one, b.LoadShared(stage, b.Add(from, b.Idx(int64(l))), 1))
+		})
 	}
 }

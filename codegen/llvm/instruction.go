@@ -286,10 +286,6 @@ func (e *emitter) round(half weft.DType, v value.Value) value.Value {
 	if half == weft.F16 {
 		return b.NewFPExt(b.NewFPTrunc(v, types.Half), types.Float)
 	}
-	i32 := func(n int64) value.Value { return constant.NewInt(types.I32, n) }
-	bits := b.NewBitCast(v, types.I32)
-	odd := b.NewAnd(b.NewLShr(bits, i32(16)), i32(1))
-	rounded := b.NewAnd(b.NewAdd(b.NewAdd(bits, i32(0x7fff)), odd), i32(-0x10000))
-	nan := b.NewFCmp(enum.FPredUNO, v, v)
-	return b.NewBitCast(b.NewSelect(nan, i32(0x7fc00000), rounded), types.Float)
+	bits := e.asm("cvt.rn.bf16.f32", []weft.DType{weft.I16}, []value.Value{v})
+	return b.NewBitCast(b.NewShl(b.NewZExt(bits, types.I32), constant.NewInt(types.I32, 16)), types.Float)
 }

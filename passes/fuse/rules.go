@@ -226,7 +226,7 @@ func (f *fuser) refusePrologue(g *group, j int) string {
 	case f.free(j):
 		return ""
 	case f.feeds(g, j, anchor.Operands[:min(3, len(anchor.Operands))]):
-		if op.Kind == ir.OpConvert && g.kind == ir.ContractGroup {
+		if op.Kind == ir.OpConvert && g.kind == ir.ContractGroup && f.widens(op) {
 			return ""
 		}
 		return "a contraction would compute it again for each tile"
@@ -234,6 +234,13 @@ func (f *fuser) refusePrologue(g *group, j int) string {
 		return "attention would compute its mask again for each head"
 	}
 	return ""
+}
+
+// widens tells whether a conversion makes elements wider, so that its operand is less to read.
+// Half types are not made by a contraction's prologue: tensor cores take them from memory by
+// asynchronous copies, which cannot convert.
+func (f *fuser) widens(op *ir.Op) bool {
+	return f.entry.Type(op.Results[0]).DType.Size() > f.entry.Type(op.Operands[0]).DType.Size() && f.entry.Type(op.Results[0]).DType.Size() > 2
 }
 
 // feeds tells whether some use of j in g leads to one of these operands of the anchor.

@@ -210,10 +210,25 @@ func (s scheduler) extents(op *ir.Op) (m, n, batch int64) {
 			for _, d := range out[2:] {
 				n *= s.estimate(d)
 			}
-			return s.estimate(out[1]) / batch, n, batch
+			m = s.estimate(out[1]) / batch
+			if channelsLast(region, c.Operands[0]) {
+				m, n = n, m // as codegen multiplies them
+			}
+			return m, n, batch
 		}
 	}
 	panic("BUG: contract group without contraction")
+}
+
+// channelsLast tells whether an image is read from where passes/layout stored it.
+func channelsLast(region *ir.Block, image ir.Value) bool {
+	for _, op := range region.Ops {
+		if op.Kind == ir.OpTranspose && op.Results[0] == image {
+			p := op.Attrs.(*ir.TransposeAttrs).Permutation
+			return p[1] == len(p)-1
+		}
+	}
+	return false
 }
 
 // mmaTiles are the shapes of tiles on tensor cores, from large to small. A tile of K has whole
@@ -231,6 +246,12 @@ var mmaTiles = []ir.Schedule{
 var windowTiles = []ir.Schedule{
 	{Threads: 128, TileM: 64, TileN: 64, TileK: 32, WarpM: 32, WarpN: 32, Stages: 2},
 	{Threads: 128, TileM: 32, TileN: 64, TileK: 32, WarpM: 16, WarpN: 32, Stages: 2},
+}
+
+// copiesChannels tells whether a convolution's images come by asynchronous copies of eight
+// channels, whatever its window.
+func (s scheduler) copiesChannels(region *ir.Block, c *ir.Op) bool {
+	return channelsLast(region, c.Operands[0]) && s.entry.Type(c.Operands[1]).Shape[1].DivisibleBy(8, s.program.Divisor)
 }
 
 // pointwise tells whether a convolution reads each element of its input once.
@@ -255,7 +276,7 @@ func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool)
 		if t := s.entry.Type(c.Operands[0]).DType; t != ir.F16 && t != ir.BF16 || s.entry.Type(c.Results[0]).DType == ir.F64 {
 			return ir.Schedule{}, false
 		}
-		if c.Kind == ir.OpConvolution && !s.pointwise(c) {
+		if c.Kind == ir.OpConvolution && !s.pointwise(c) && !s.copiesChannels(op.Regions[0], c) {
 			tiles = windowTiles
 		}
 	}
