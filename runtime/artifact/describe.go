@@ -13,10 +13,12 @@ func EntriesOf(p *ir.Program) []Entry {
 			}
 		}
 		for i, o := range e.Outputs {
-			out.Outputs = append(out.Outputs, Value{Name: o.Name, Type: e.Type(e.Body.Results[i]).String()})
-			if o.State != "" {
-				out.Donations = append(out.Donations, Donation{Output: o.Name, State: o.State})
+			name := o.Name
+			if o.State != "" { // as plans name it
+				name = "@" + o.State
+				out.Donations = append(out.Donations, Donation{Output: name, State: o.State})
 			}
+			out.Outputs = append(out.Outputs, Value{Name: name, Type: e.Type(e.Body.Results[i]).String()})
 		}
 		entries = append(entries, out)
 	}

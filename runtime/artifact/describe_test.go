@@ -21,7 +21,7 @@ entry step(%x "x": f32[n, m], %c @"count": i64[]) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Entry{{Name: "step", Inputs: []Value{{"x", "f32[n, m]"}}, Outputs: []Value{{"y", "f32[n, m]"}, {"count", "i64[]"}}, Donations: []Donation{{"count", "count"}}}}
+	want := []Entry{{Name: "step", Inputs: []Value{{"x", "f32[n, m]"}}, Outputs: []Value{{"y", "f32[n, m]"}, {"@count", "i64[]"}}, Donations: []Donation{{"@count", "count"}}}}
 	if diff := cmp.Diff(want, EntriesOf(p)); diff != "" {
 		t.Error(diff)
 	}
