@@ -575,11 +575,35 @@ func (b *Builder) Select(p, x, y *Expr) *Expr {
 	case p.IsInt(0):
 		return y
 	}
+	if z, ok := b.selectMultiple(p, x, y); ok {
+		return z
+	}
 	z := b.node(Select, x.Type, 0, p, x, y)
 	if !x.Type.IsFloat() {
 		z.ranged(min(x.lo, y.lo), max(x.hi, y.hi))
 	}
 	return z
+}
+
+// selectMultiple takes a common factor out of an index and zero, so that what follows still sees
+// that the choice is a multiple of it.
+func (b *Builder) selectMultiple(p, x, zero *Expr) (*Expr, bool) {
+	if x.Type != b.Index || x.Op == Const || !zero.IsInt(0) {
+		return nil, false
+	}
+	l := linearOf(x)
+	g := max(l.c, -l.c)
+	for _, c := range l.coefs {
+		g = gcd(g, c)
+	}
+	if g < 2 {
+		return nil, false
+	}
+	quotient := b.Idx(l.c / g)
+	for i, t := range l.terms {
+		quotient = b.Add(quotient, b.Mul(t, b.Idx(l.coefs[i]/g)))
+	}
+	return b.Mul(b.Select(p, quotient, zero), b.Idx(g)), true
 }
 
 // Clamp is min(max(x, lo), hi) of signed integers.

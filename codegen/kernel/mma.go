@@ -189,7 +189,6 @@ func (c *mma) finish(g *group, sums []*Expr, firstM, firstN *Expr, mTotal, nTota
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	base := b.Mul(warp, b.Idx(slabRows*pitch))
 	quad, pair := b.DivMod(c.lane, b.Idx(4))
-	perRow := s.WarpN / chunkSize
 	for m := 0; m < s.WarpM; m += slabRows {
 		for n := 0; n < s.WarpN; n += 8 {
 			at := (m/16*(s.WarpN/8) + n/8) * 4
@@ -199,33 +198,34 @@ func (c *mma) finish(g *group, sums []*Expr, firstM, firstN *Expr, mTotal, nTota
 			}
 		}
 		b.Barrier()
+		// Runs of eight where every row of the result starts at a multiple of 16 bytes, else single
+		// elements, neighbours by neighbouring threads.
+		run := chunkSize
+		if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
+			run = 1
+		}
+		perRow := s.WarpN / run
 		for i := 0; i < slabRows*perRow; i += 32 {
-			r, run := b.DivMod(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(perRow)))
+			id := b.Add(c.lane, b.Idx(int64(i)))
+			r, at := b.DivMod(id, b.Idx(int64(perRow)))
 			row := b.Add(b.Add(firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
-			first := b.Mul(run, b.Idx(chunkSize))
+			first := b.Mul(at, b.Idx(int64(run)))
 			column := b.Add(b.Add(firstN, c.warpN), first)
-			inside := b.And(b.Less(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
+			inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
 			from := b.Add(base, b.Add(b.Mul(r, b.Idx(pitch)), first))
-			c.storeRun(g, inside, row, column, nTotal, stage, from)
+			g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
+				c.store(g, c.batchAt, row, column, c.loadRun(stage, from, run))
+			})
 		}
 		b.Barrier()
 	}
 }
 
-// storeRun finishes eight adjacent columns of a row from the stage.
-func (c *mma) storeRun(g *group, inside, row, column *Expr, nTotal ir.Dim, stage *Buffer, from *Expr) {
+// loadRun reads adjacent elements of the stage.
+func (c *mma) loadRun(stage *Buffer, from *Expr, run int) []*Expr {
 	b := c.ev.b
-	if nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
-		g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
-			values := append(b.LoadShared(stage, from, 4), b.LoadShared(stage, b.Add(from, b.Idx(4)), 4)...)
-			c.store(g, c.batchAt, row, column, values)
-		})
-		return
+	if run == 1 {
+		return b.LoadShared(stage, from, 1)
 	}
-	for l := range chunkSize {
-		one := b.Add(column, b.Idx(int64(l)))
-		g.guardedScope(b.And(inside, b.Less(one, b.Size(nTotal))), func() {
-			c.store(g, c.batchAt, row, one, b.LoadShared(stage, b.Add(from, b.Idx(int64(l))), 1))
-		})
-	}
+	return append(b.LoadShared(stage, from, 4), b.LoadShared(stage, b.Add(from, b.Idx(4)), 4)...)
 }
