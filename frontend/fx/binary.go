@@ -41,7 +41,7 @@ func addBinaryRules(t map[string]rule) {
 	both("arctan2", func(c *call, x, y operand) ir.Value { return c.real(x, y, c.kind(ir.OpAtan2)) })
 	both("hypot", func(c *call, x, y operand) ir.Value {
 		return c.real(x, y, func(x, y ir.Value) ir.Value {
-			return c.hypotenuse(c.b.Unary(ir.OpAbs, x), c.b.Unary(ir.OpAbs, y))
+			return c.inFloat32(c.hypotenuse)(c.b.Unary(ir.OpAbs, x), c.b.Unary(ir.OpAbs, y))
 		})
 	})
 	both("copysign", func(c *call, x, y operand) ir.Value {
@@ -50,8 +50,8 @@ func addBinaryRules(t map[string]rule) {
 			return c.b.Select(c.negative(y), c.b.Unary(ir.OpNegate, magnitude), magnitude)
 		})
 	})
-	both("logaddexp", func(c *call, x, y operand) ir.Value { return c.real(x, y, c.logAddExp) })
-	both("xlogy", func(c *call, x, y operand) ir.Value { return c.real(x, y, c.xLogY) })
+	both("logaddexp", func(c *call, x, y operand) ir.Value { return c.real(x, y, c.inFloat32(c.logAddExp)) })
+	both("xlogy", func(c *call, x, y operand) ir.Value { return c.real(x, y, c.inFloat32(c.xLogY)) })
 	t["xlogy.Scalar_Other"], t["xlogy.Scalar_Self"] = t["xlogy.Tensor"], t["xlogy.Tensor"]
 	t["special_xlogy.default"] = t["xlogy.Tensor"]
 	t["heaviside.default"] = value(func(c *call) ir.Value {
@@ -71,11 +71,11 @@ func addBinaryRules(t map[string]rule) {
 		})
 	}
 	t["special_xlog1py.default"] = value(func(c *call) ir.Value {
-		return c.real(c.operand("self"), c.operand("other"), func(x, y ir.Value) ir.Value {
+		return c.real(c.operand("self"), c.operand("other"), c.inFloat32(func(x, y ir.Value) ir.Value {
 			zero := c.b.FullLike(x, 0)
 			r := c.b.Select(c.b.Compare(ir.EQ, x, zero), zero, c.b.Binary(ir.OpMultiply, x, c.b.Unary(ir.OpLogPlusOne, y)))
 			return c.b.Select(lower.IsNaN(c.b, y), y, r)
-		})
+		}))
 	})
 	t["addcmul.default"] = value(func(c *call) ir.Value { return c.addProduct(c.product) })
 	t["addcdiv.default"] = value(func(c *call) ir.Value { return c.addProduct(c.kind(ir.OpDivide)) })
@@ -141,6 +141,13 @@ func (c *call) divide(x, y operand, mode string) ir.Value {
 	}
 	c.bad("rounding_mode is %q", mode)
 	return ir.NoValue
+}
+
+// inFloat32 makes a function of narrow floats compute in float32 and round once.
+func (c *call) inFloat32(f func(x, y ir.Value) ir.Value) func(x, y ir.Value) ir.Value {
+	return func(x, y ir.Value) ir.Value {
+		return lower.InFloat32(c.b, func(v []ir.Value) ir.Value { return f(v[0], v[1]) }, x, y)
+	}
 }
 
 // hypotenuse is the larger magnitude times sqrt(1 + ratio^2), which does not overflow early.
@@ -226,7 +233,11 @@ func (c *call) addProduct(f func(x, y ir.Value) ir.Value) ir.Value {
 // lerp is self + weight * (end - self).
 func (c *call) lerp() ir.Value {
 	self, end, weight := c.tensor("self"), c.tensor("end"), c.operand("weight")
-	v := lower.Broadcast(c.b, self, end, c.as(weight, c.b.DType(self)))
+	wide := c.b.DType(self)
+	if wide.Bits() <= 16 && weight.isNum {
+		wide = ir.F32 // the number is not rounded by itself
+	}
+	v := lower.Broadcast(c.b, self, end, c.as(weight, wide))
 	return lower.InFloat32(c.b, func(v []ir.Value) ir.Value {
 		return c.b.Binary(ir.OpAdd, v[0], c.b.Binary(ir.OpMultiply, v[2], c.b.Binary(ir.OpSubtract, v[1], v[0])))
 	}, v...)

@@ -161,14 +161,16 @@ var sameTypeFunctions = map[string]func(c *call, x ir.Value) ir.Value{
 		shrunk := c.b.Select(c.b.Compare(ir.GT, x, c.b.FullLike(x, 0)), lower.AddScalar(c.b, x, -lambda), lower.AddScalar(c.b, x, lambda))
 		return c.shrink(x, lambda, shrunk)
 	},
-	"hardshrink.default": func(c *call, x ir.Value) ir.Value { return c.shrink(x, c.float("lambd", 0.5), x) },
-	"logit.default":      (*call).logit,
+	"hardshrink.default":    func(c *call, x ir.Value) ir.Value { return c.shrink(x, c.float("lambd", 0.5), x) },
+	"logit.default":         (*call).logit,
+	"special_logit.default": (*call).logit,
 	"glu.default": func(c *call, x ir.Value) ir.Value {
 		axis := c.axis("dim", -1, c.b.Rank(x))
 		size := c.b.Shape(x)[axis]
 		half := size.FloorDiv(ir.Const(2))
-		gate := c.b.Unary(ir.OpLogistic, c.b.SliceAxis(x, axis, half, size, 1))
-		return c.b.Binary(ir.OpMultiply, c.b.SliceAxis(x, axis, ir.Const(0), half, 1), gate)
+		return lower.InFloat32(c.b, func(v []ir.Value) ir.Value {
+			return c.b.Binary(ir.OpMultiply, v[0], c.b.Unary(ir.OpLogistic, v[1]))
+		}, c.b.SliceAxis(x, axis, ir.Const(0), half, 1), c.b.SliceAxis(x, axis, half, size, 1))
 	},
 }
 

@@ -51,6 +51,11 @@ func (c *call) resize(n int, in lower.Interpolation) ir.Value {
 	if given && len(outs) != n || !given && factors == nil {
 		c.bad("output_size has %d numbers for %d spatial dims", len(outs), n)
 	}
+	wide := t
+	if t.IsFloat() && t.Bits() <= 16 && in.Method != lower.NearestMethod {
+		wide = ir.F32 // rounded once, after all axes
+	}
+	x = c.b.Convert(x, wide)
 	for i := range n {
 		size := c.b.Shape(x)[first+i]
 		a := lower.ResizedAxis{Axis: first + i}
@@ -71,7 +76,7 @@ func (c *call) resize(n int, in lower.Interpolation) ir.Value {
 			x = in.Resize(c.b, x, a)
 		}
 	}
-	return x
+	return c.b.Convert(x, t)
 }
 
 // scaleFactors reads scale_factors, or scales, scales_h and so on; nil when there are none.

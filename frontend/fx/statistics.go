@@ -27,10 +27,10 @@ func statisticsRules() map[string]rule {
 			})
 		}),
 		"logaddexp2.default": value(func(c *call) ir.Value {
-			return c.real(c.operand("self"), c.operand("other"), func(x, y ir.Value) ir.Value {
+			return c.real(c.operand("self"), c.operand("other"), c.inFloat32(func(x, y ir.Value) ir.Value {
 				const ln2 = 0.693147180559945309417232121458
 				return lower.Scale(c.b, c.logAddExp(lower.Scale(c.b, x, ln2), lower.Scale(c.b, y, ln2)), 1/ln2)
-			})
+			}))
 		}),
 		"logspace.default":      value((*call).logspace),
 		"conj_physical.default": value(func(c *call) ir.Value { return c.tensor("self") }),

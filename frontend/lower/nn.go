@@ -305,7 +305,9 @@ func Selu(b *ir.Builder, x ir.Value) ir.Value {
 
 // LeakyRelu is x where positive, else slope * x.
 func LeakyRelu(b *ir.Builder, x ir.Value, slope float64) ir.Value {
-	return b.Select(b.Compare(ir.GT, x, b.FullLike(x, 0)), x, Scale(b, x, slope))
+	return unary(b, x, func(x ir.Value) ir.Value {
+		return b.Select(b.Compare(ir.GT, x, b.FullLike(x, 0)), x, Scale(b, x, slope))
+	})
 }
 
 // Hardsigmoid is min(max(alpha*x + beta, 0), 1).

@@ -279,6 +279,23 @@ J:	st.global.u32 [%rd5], %r3;`))
 	}
 }
 
+// TestPredicateNumbers: llc negates predicates by xor with a number.
+func TestPredicateNumbers(t *testing.T) {
+	h := newHarness(t, Options{}, kernelText(`setp.lt.s32 %p4, %r2, 8; xor.pred %p5, %p4, -1; or.pred %p6, %p4, 0; and.pred %p7, %p5, 1;
+	mov.u32 %r3, 0; @%p5 add.s32 %r3, %r3, 1; @%p6 add.s32 %r3, %r3, 10; @%p7 add.s32 %r3, %r3, 100; st.global.u32 [%rd5], %r3;`))
+	out := h.buffer(128, nil)
+	h.mustLaunch("k", 1, 32, pointer(out, 128, runtime.ReadWrite), pointer(out, 128, runtime.Write|runtime.Discard), int32Arg(0))
+	for i, got := range words(h.download(out, 128)) {
+		want := uint32(101)
+		if i < 8 {
+			want = 10
+		}
+		if got != want {
+			t.Fatalf("thread %d: %d, want %d", i, got, want)
+		}
+	}
+}
+
 // TestTwoExits: lanes that leave through a block of their own do not disturb a shuffle of the
 // others, whichever side of the branch they are on.
 func TestTwoExits(t *testing.T) {

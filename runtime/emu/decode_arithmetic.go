@@ -329,7 +329,8 @@ func (d *decoder) predicateLogic(in *instruction) error {
 	return d.predicateOperation(in, logic, d.in.Operands[1:])
 }
 
-// predicateOperation sets up a logic operation on predicate operands, negated ones included.
+// predicateOperation sets up a logic operation on predicate operands, negated ones and numbers
+// included.
 func (d *decoder) predicateOperation(in *instruction, logic func(a, b uint32) uint32, operands []ptx.Operand) (err error) {
 	in.op = opPredicate
 	in.extra = &extra{}
@@ -337,8 +338,13 @@ func (d *decoder) predicateOperation(in *instruction, logic func(a, b uint32) ui
 		return err
 	}
 	var flips [2]uint32
+	keep := [2]uint32{^uint32(0), ^uint32(0)}
 	slots := [2]int32{}
 	for i := range operands {
+		if operands[i].Kind == ptx.OperandInteger { // as in xor.pred p, q, -1
+			keep[i], flips[i] = 0, -bit(operands[i].Bits != 0)
+			continue
+		}
 		if slots[i], err = d.operand(&operands[i], ptx.Pred); err != nil {
 			return err
 		}
@@ -347,7 +353,7 @@ func (d *decoder) predicateOperation(in *instruction, logic func(a, b uint32) ui
 		}
 	}
 	in.a, in.b = slots[0], slots[1]
-	in.extra.logic = func(a, b uint32) uint32 { return logic(a^flips[0], b^flips[1]) }
+	in.extra.logic = func(a, b uint32) uint32 { return logic(a&keep[0]^flips[0], b&keep[1]^flips[1]) }
 	return nil
 }
 

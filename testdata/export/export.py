@@ -11,6 +11,7 @@ import torch
 import cache
 import fixture
 import models
+import narrow
 import operators
 
 
@@ -18,7 +19,7 @@ def main(argv):
     root = Path(argv[0]) if argv else Path(__file__).parent.parent / 'models'
     only = set(argv[1:])
     failed = 0
-    for make in models.CASES + cache.CASES + operators.CASES:
+    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES:
         torch.manual_seed(0)
         case = make()
         if only and case.name not in only:

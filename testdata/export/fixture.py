@@ -5,6 +5,7 @@ A fixture folder holds
   model.onnx           the same model, where the ONNX exporter can write it
   io.safetensors       in.N and out.N: flattened inputs, and outputs of the plain (eager) module on the CPU
   io_WORD.safetensors  the same for other inputs
+Programs with types narrower than float32 also have exact.N: the outputs in float64.
 An input that the model changes in place is also stored as it is after the run, as after.in.N; a buffer that it changes as
 state.NAME before the run and after.state.NAME after it.
 """
@@ -21,6 +22,8 @@ import onnxruntime
 import onnxruntime.capi.onnxruntime_pybind11_state
 import torch
 from safetensors.torch import save_file
+
+import exact
 
 LIBRARY = re.compile(r'(?:/[\w.+-]+)+/(?:site-packages|dist-packages)/')
 ABSOLUTE = re.compile(rb'(?<![\w.])/(?:root|home|usr|tmp|work|opt|Users|private|mnt)/[\w.+-]+')
@@ -164,7 +167,7 @@ def write(case, root):
     program = torch.export.export(copy.deepcopy(case.module), copy.deepcopy(case.args), dynamic_shapes=case.dynamic, strict=False)
     strip_paths(program)
     torch.export.save(program, folder / 'model.pt2')
-    save_file(tensors, folder / 'io.safetensors')
+    save_file(tensors | exact.exact(program, tensors), folder / 'io.safetensors')
     for word, args in case.more.items():
         save_file(run(case.module, args, case.before.get(word)), folder / f'io_{word}.safetensors')
     line = f'{case.name}: {len(program.graph.nodes)} nodes, ' + write_onnx(case, program, folder, tensors)
