@@ -57,6 +57,9 @@ func (im *importer) bindUser(s *scope, in spec, arg argument) (userInput, bool) 
 		if s.graph.tensors[arg.name].layout != stridedLayout {
 			fail(diag.UnsupportedOperators, arg.name, "inputs of a sparse layout")
 		}
+		if arg.name == "" {
+			fail(diag.FXSignature, "", "an input without a name")
+		}
 		v := newTensor(im.entry.AddInput(arg.name, t))
 		v.strides = strides
 		s.bind(arg.name, v, arg.name)
@@ -76,6 +79,9 @@ func (im *importer) bindState(s *scope, in spec, arg argument) {
 	t, strides, ok := s.tensorType(arg.name, arg.name)
 	if !ok {
 		fail(diag.FXType, arg.name, "%s %q has no recorded type", in.role, in.target)
+	}
+	if in.target == "" {
+		fail(diag.FXSignature, arg.name, "a %s without a name", in.role)
 	}
 	for _, d := range t.Shape {
 		if _, c := d.IsConst(); !c {
