@@ -405,7 +405,7 @@ MODELS = [
             'ghostnet_050', 'hardcorenas_a', 'lcnet_050', 'tinynet_e', 'fbnetc_100', 'repvgg_a0', 'mobileone_s0',
             'fastvit_t8', 'convnext_atto', 'convnextv2_atto', 'densenet121', 'dla34', 'hrnet_w18_small', 'vovnet39a',
             'cspresnet50', 'res2net50_26w_4s', 'dpn48b', 'nf_resnet26', 'edgenext_xx_small', 'mobilevit_xxs',
-            'mobilevitv2_050', 'efficientvit_b0', 'levit_128s', 'pvt_v2_b0', 'poolformer_s12', 'tiny_vit_5m_224',
+            'mobilevitv2_050', 'efficientvit_b0', 'pvt_v2_b0', 'poolformer_s12', 'tiny_vit_5m_224',
             'convmixer_768_32', 'halonet26t', 'lambda_resnet26t', 'gernet_s', 'resnest14d')],
     *[timm_model(n, img_size=64) for n in ('vit_tiny_patch16_224', 'deit_tiny_patch16_224', 'beit_base_patch16_224',
             'cait_xxs24_224', 'xcit_nano_12_p16_224', 'mixer_s32_224', 'resmlp_12_224', 'gmlp_ti16_224',

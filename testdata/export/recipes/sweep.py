@@ -25,9 +25,15 @@ SIZES = (2, 8), (3, 11)
 LIMIT = 240  # seconds for one command
 
 
-def last_line(error):
+def plain(text):
+    "Text without colours."
+    return re.sub(r'\x1b?\[[0-9]+m', '', text)
+
+
+def beginning(error):
+    "The type of an exception, and the beginning of its text."
     lines = [x.strip() for x in str(error).strip().splitlines() if x.strip()]
-    return (type(error).__name__ + ': ' + (lines[0] if lines else ''))[:200]
+    return plain(type(error).__name__ + ': ' + ' '.join(lines))[:260]
 
 
 def references(module, inputs, path):
@@ -84,11 +90,10 @@ def prepare(model, folder):
 
 def export_variant(model, folder, variant):
     import torch
-    if variant == 'onnx':
-        program = torch.export.load(folder / FILES['static'])
-        torch.onnx.export(program, dynamo=True, verbose=False).save(folder / FILES['onnx'])
-        return
     module, inputs, dims = prepare(model, folder)
+    if variant == 'onnx':
+        torch.onnx.export(module, inputs, dynamo=True, verbose=False).save(folder / FILES['onnx'])
+        return
     made = torch.export.export(module, inputs, dynamic_shapes=dims if variant == 'dynamic' else None, strict=False)
     torch.export.save(made, folder / FILES[variant])
 
@@ -109,7 +114,7 @@ def export(root, variant, names):
         try:
             export_variant(model, folder, variant)
         except Exception as e:
-            error = last_line(e)
+            error = beginning(e)
             if os.environ.get('SWEEP_TRACE'):
                 traceback.print_exc()
         ran = (folder / 'model.json').exists()
@@ -177,7 +182,7 @@ def cell(folder, variant, causes, model):
     if exported is None:
         return ''
     if exported['error']:
-        causes['not exported', exported['error'] if exported['ran'] else 'this configuration does not run: ' + exported['error']].append(f'{model} ({variant})')
+        causes['not exported', plain(exported['error']) if exported['ran'] else 'this configuration does not run: ' + exported['error']].append(f'{model} ({variant})')
         return 'not exported'
     if checked is None:
         return ''
@@ -228,7 +233,7 @@ against PyTorch. `testdata/export/recipes/sweep.py` wrote this page; `catalogue.
 (two layers, width 32) for transformers, and small images for the others, with random weights. Versions: {versions}.
 
 - **static**: a `.pt2` with fixed sizes. **dynamic**: a `.pt2` with symbolic batch, and length for text, run with other sizes than
-  it was exported with. **onnx**: the static program as `.onnx` by `torch.onnx.export(dynamo=True)`.
+  it was exported with. **onnx**: with fixed sizes by `torch.onnx.export(dynamo=True)`.
 - ✓: compiles, and all outputs agree within the default tolerances; or within eight times the error that PyTorch's own float32 run
   has against float64, where that is larger.
 - compiles: kernels and plans are made; with random weights the network is so ill-conditioned that a comparison means nothing
