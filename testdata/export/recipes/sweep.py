@@ -182,6 +182,8 @@ def cell(folder, variant, causes, model):
     if exported is None:
         return ''
     if exported['error']:
+        exported['error'] = re.sub(r' (This is step|For more information|consider using).*?(?= - |$)', '', exported['error'])
+        exported['error'] = re.sub(r' - (Create an issue|If there is a missing|If you).*', '', exported['error'])[:150].rstrip(' -')
         causes['not exported', plain(exported['error']) if exported['ran'] else 'this configuration does not run: ' + exported['error']].append(f'{model} ({variant})')
         return 'not exported'
     if checked is None:
@@ -238,7 +240,8 @@ against PyTorch. `testdata/export/recipes/sweep.py` wrote this page; `catalogue.
   has against float64, where that is larger.
 - compiles: kernels and plans are made; with random weights the network is so ill-conditioned that a comparison means nothing
   (PyTorch's float32 run is off by more than 25 tolerances).
-- A code is weft's diagnostic ([errors.md](errors.md)). Nothing in a cell: not tried.
+- A code is weft's diagnostic ([errors.md](errors.md)). W0007 is a difference beyond that; those here are rounding, as a run with
+  `--device reference` shows. Nothing in a cell: not tried.
 """
 
 
