@@ -240,8 +240,8 @@ against PyTorch. `testdata/export/recipes/sweep.py` wrote this page; `catalogue.
   has against float64, where that is larger.
 - compiles: kernels and plans are made; with random weights the network is so ill-conditioned that a comparison means nothing
   (PyTorch's float32 run is off by more than 25 tolerances).
-- A code is weft's diagnostic ([errors.md](errors.md)). W0007 is a difference beyond that; those here are rounding, as a run with
-  `--device reference` shows. Nothing in a cell: not tried.
+- A code is weft's diagnostic ([errors.md](errors.md)). W0007 is a difference beyond that; `--device
+  reference` tells for each whether it is rounding. Nothing in a cell: not tried.
 """
 
 
