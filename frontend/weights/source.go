@@ -240,7 +240,7 @@ func Load(s Source, name string) (*ir.Tensor, error) {
 // Missing is the diagnostic for a weight that s does not have.
 func Missing(s Source, name string) error {
 	d := diag.Errorf(diag.WeightMissing, quote(name), "there is no weight of this name")
-	if near := nearest(name, s.Names(), 3); len(near) > 0 {
+	if near := diag.Nearest(name, s.Names(), 3); len(near) > 0 {
 		d.Suggest("nearest names: %s", quoteAll(near))
 	}
 	return d

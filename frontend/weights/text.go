@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -67,49 +66,4 @@ func dimsKey(dims []int64) string {
 		b = append(strconv.AppendInt(b, d, 10), ' ')
 	}
 	return string(b)
-}
-
-// nearest lists at most n of the names that are most like name.
-func nearest(name string, names []string, n int) []string {
-	type scored struct {
-		name     string
-		distance int
-	}
-	var near []scored
-	limit := max(3, len(name)/3)
-	for _, c := range names {
-		if d := editDistance(name, c, limit); d <= limit {
-			near = append(near, scored{c, d})
-		}
-	}
-	slices.SortStableFunc(near, func(a, b scored) int { return a.distance - b.distance })
-	var out []string
-	for _, s := range near[:min(n, len(near))] {
-		out = append(out, s.name)
-	}
-	return out
-}
-
-// editDistance is the Levenshtein distance of bytes, or more than limit where it exceeds that.
-func editDistance(a, b string, limit int) int {
-	if len(a) > 400 || len(b) > 400 || len(a)-len(b) > limit || len(b)-len(a) > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -206,7 +206,7 @@ func (z *Zip) Bytes(name string) ([]byte, error) {
 	i, ok := z.index[name]
 	if !ok {
 		d := diag.Errorf(diag.BadZip, quote(name), "the archive has no such member")
-		if near := nearest(name, z.Names(), 3); len(near) > 0 {
+		if near := diag.Nearest(name, z.Names(), 3); len(near) > 0 {
 			d.Suggest("nearest names: %s", quoteAll(near))
 		}
 		return nil, d
