@@ -195,3 +195,50 @@ func Preview(t *ir.Tensor, n int64) string {
 	}
 	return strings.Join(parts, " ")
 }
+
+// Bits compares got with want bit for bit: 0 differs from -0, and a NaN from a NaN with another
+// payload. Mismatches counts the elements that differ, Worst is the first of them.
+func Bits(got, want *ir.Tensor) Result {
+	r := Tensors(got, want, Tolerance{})
+	if r.Problem != "" || got.DType == ir.String {
+		return r
+	}
+	r.Mismatches, r.Worst = 0, Extreme{}
+	first := int64(-1)
+	for i := range r.Elements {
+		if sameBits(got, want, i) {
+			continue
+		}
+		if r.Mismatches == 0 {
+			first = i
+		}
+		r.Mismatches++
+	}
+	if first >= 0 {
+		r.Worst.raise(0, first)
+		r.Worst.fill(got, want)
+		r.Worst.Got += hex(got, first)
+		r.Worst.Want += hex(want, first)
+	}
+	return r
+}
+
+// sameBits compares one element. Types that are packed into bytes have no two NaNs that differ.
+func sameBits(a, b *ir.Tensor, i int64) bool {
+	width := int64(a.DType.Bits()) / 8
+	if width == 0 {
+		return a.Float(i) == b.Float(i) && math.Signbit(a.Float(i)) == math.Signbit(b.Float(i))
+	}
+	return string(a.Data[i*width:(i+1)*width]) == string(b.Data[i*width:(i+1)*width])
+}
+
+// hex prints the bits of a float: " (0x7fc00000)".
+func hex(t *ir.Tensor, i int64) string {
+	width := int64(t.DType.Bits()) / 8
+	if !t.DType.IsFloat() || width == 0 {
+		return ""
+	}
+	bytes := slices.Clone(t.Data[i*width : (i+1)*width])
+	slices.Reverse(bytes)
+	return fmt.Sprintf(" (0x%x)", bytes)
+}

@@ -86,3 +86,33 @@ func TestExtremesHaveValues(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestBits(t *testing.T) {
+	for _, c := range []struct {
+		typ, got, want string
+		mismatches     int64
+		first          []int64
+		text           string
+	}{
+		{"f32[3]", "[1, nan, inf]", "[1, nan, inf]", 0, nil, ""},
+		{"f32[2, 2]", "[1, 0, -0, 2]", "[1, -0, 0, 2]", 2, []int64{0, 1}, "0 (0x00000000)"},
+		{"f64[1]", "[1]", "[1.0000000000000002]", 1, []int64{0}, "1 (0x3ff0000000000000)"},
+		{"bf16[2]", "[1, 2]", "[1, 2]", 0, nil, ""},
+		{"i4[3]", "[-8, 7, 1]", "[-8, 7, 2]", 1, []int64{2}, "1"},
+		{"i1[2]", "[true, false]", "[true, true]", 1, []int64{1}, "false"},
+		{"f32[0]", "[]", "[]", 0, nil, ""},
+	} {
+		r := Bits(tensor(t, c.typ, c.got), tensor(t, c.typ, c.want))
+		if r.Problem != "" || r.Mismatches != c.mismatches || !slices.Equal(r.Worst.Index, c.first) || r.Worst.Got != c.text || r.Equal() != (c.mismatches == 0) {
+			t.Errorf("%s: %s and %s: %+v", c.typ, c.got, c.want, r)
+		}
+	}
+	quiet, other := tensor(t, "f32[1]", "[nan]"), tensor(t, "f32[1]", "[nan]")
+	other.Data[0] ^= 1
+	if r := Bits(quiet, other); r.Mismatches != 1 || r.Absolute.Index != nil {
+		t.Errorf("NaNs with other payloads: %+v", r)
+	}
+	if r := Bits(quiet, tensor(t, "f64[1]", "[nan]")); r.Problem == "" {
+		t.Error("types are not compared")
+	}
+}
