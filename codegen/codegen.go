@@ -62,7 +62,10 @@ func Lower(p *ir.Program) (lowered *Lowered, err error) {
 // entry makes the plan of one entry.
 func (l *lowerer) entry(e *ir.Entry) (*plan.Plan, error) {
 	pl := &plan.Plan{Version: plan.Version, Entry: e.Name}
-	buffers := newBufferTable(pl, e)
+	for _, a := range l.program.Mesh.Axes {
+		pl.Mesh = append(pl.Mesh, plan.Axis{Name: a.Name, Size: a.Size})
+	}
+	buffers := newBufferTable(l.program, pl, e)
 	var errs diag.List
 	pl.Steps = l.steps(e, &e.Body, buffers, &errs)
 	for i, v := range e.Body.Results {
@@ -94,16 +97,35 @@ func (l *lowerer) steps(e *ir.Entry, b *ir.Block, buffers *bufferTable, errs *di
 				steps = append(steps, copyStep(buffers, v, op.Results[i])...)
 			}
 			steps = append(steps, plan.Step{While: l.while(e, op, buffers, errs)})
+		case ir.OpAllReduce, ir.OpAllGather, ir.OpReduceScatter, ir.OpAllToAll, ir.OpCollectivePermute:
+			steps = append(steps, plan.Step{Collective: collective(e, op, buffers)})
 		default:
 			launch, err := l.launch(e, op, buffers)
 			if err != nil {
 				*errs = append(*errs, diag.All(err)...)
 				continue
 			}
+			if k, ok := op.Updated(); ok {
+				steps = append(steps, copyStep(buffers, op.Operands[k], op.Results[0])...)
+			}
 			steps = append(steps, plan.Step{Launch: launch})
 		}
 	}
 	return steps
+}
+
+// collective makes the step of a collective.
+func collective(e *ir.Entry, op *ir.Op, buffers *bufferTable) *plan.Collective {
+	a, v := op.Attrs.(*ir.CollectiveAttrs), op.Operands[0]
+	c := &plan.Collective{Kind: op.Kind.String(), From: buffers.of(v), To: buffers.of(op.Results[0]), Axes: a.Axes, Ranks: a.Size,
+		DType: e.Type(v).DType.String(), Channel: a.Channel, Label: op.Loc}
+	if op.Kind == ir.OpAllReduce || op.Kind == ir.OpReduceScatter {
+		c.Combine = a.Combine.String()
+	}
+	for _, p := range a.Pairs {
+		c.Pairs = append(c.Pairs, [2]int64{p.Source, p.Target})
+	}
+	return c
 }
 
 // while makes the step of a while, whose values lie where its results do. What the body yields
@@ -131,6 +153,11 @@ func (l *lowerer) dims(pl *plan.Plan) []plan.Dim {
 	}
 	for _, t := range slices.Concat(pl.Inputs, pl.Outputs) {
 		note(t.Shape...)
+		for _, parts := range t.Shard {
+			for _, p := range parts {
+				note(p.Size)
+			}
+		}
 	}
 	for _, b := range pl.Buffers {
 		note(b.Size)
@@ -160,11 +187,18 @@ func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.La
 	}
 	k := b.kernel
 	launch := &plan.Launch{Kernel: b.name, Grid: k.Grid, Block: k.Threads, Shared: k.DynamicShared(), Label: label(op), FLOPs: flops(e, op)}
-	for _, v := range op.Operands {
-		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: plan.Read})
+	updated, inPlace := op.Updated()
+	access := plan.Write
+	if inPlace {
+		access = plan.ReadWrite
+	}
+	for i, v := range op.Operands {
+		if !inPlace || i != updated {
+			launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: plan.Read})
+		}
 	}
 	for _, v := range op.Results {
-		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: plan.Write})
+		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(v), Access: access})
 	}
 	for _, d := range k.Sizes {
 		launch.Args = append(launch.Args, plan.Arg{Buffer: -1, Value: d, Bits: k.Index.Bits()})
@@ -262,7 +296,7 @@ type bufferTable struct {
 	arena   []int
 }
 
-func newBufferTable(pl *plan.Plan, e *ir.Entry) *bufferTable {
+func newBufferTable(p *ir.Program, pl *plan.Plan, e *ir.Entry) *bufferTable {
 	t := &bufferTable{entry: e}
 	add := func(b plan.Buffer) int {
 		pl.Buffers = append(pl.Buffers, b)
@@ -270,13 +304,13 @@ func newBufferTable(pl *plan.Plan, e *ir.Entry) *bufferTable {
 	}
 	for i, in := range e.Inputs {
 		typ := e.Type(e.Body.Params[i])
-		pl.Inputs = append(pl.Inputs, plan.Tensor{Name: TensorName(in.Name, in.State), State: in.State, DType: typ.DType.String(), Shape: typ.Shape})
+		pl.Inputs = append(pl.Inputs, plan.Tensor{Name: TensorName(in.Name, in.State), State: in.State, DType: typ.DType.String(), Shape: typ.Shape, Shard: shardOf(p, in.State, in.Shard)})
 		t.inputs = append(t.inputs, add(plan.Buffer{Kind: plan.Input, Index: i, Size: typ.Bytes(), Name: in.Name}))
 	}
 	for i, out := range e.Outputs {
 		v := e.Body.Results[i]
 		typ := e.Type(v)
-		pl.Outputs = append(pl.Outputs, plan.Tensor{Name: TensorName(out.Name, out.State), State: out.State, DType: typ.DType.String(), Shape: typ.Shape})
+		pl.Outputs = append(pl.Outputs, plan.Tensor{Name: TensorName(out.Name, out.State), State: out.State, DType: typ.DType.String(), Shape: typ.Shape, Shard: shardOf(p, out.State, out.Shard)})
 		buffer := -1
 		if e.Memory.Places[v].Kind == ir.InOutput {
 			buffer = add(plan.Buffer{Kind: plan.Output, Index: i, Size: typ.Bytes(), Name: out.Name})
@@ -292,6 +326,14 @@ func newBufferTable(pl *plan.Plan, e *ir.Entry) *bufferTable {
 		t.arena = append(t.arena, add(plan.Buffer{Kind: plan.Arena, Size: b.Size, After: after}))
 	}
 	return t
+}
+
+// shardOf is how ranks divide an input or output, or the state that it names.
+func shardOf(p *ir.Program, state string, shard ir.Sharding) [][]plan.Part {
+	if s := p.State(state); s != nil {
+		shard = s.Shard
+	}
+	return plan.ShardOf(shard)
 }
 
 // TensorName is the name of an input or output in plans and artifacts. States have names of their own,

@@ -77,7 +77,8 @@ type (
 		ScatterIndicesBatchingDims []int
 		ScatterDimsToOperandDims   []int
 		IndexVectorDim             int
-		UniqueIndices              bool
+		UniqueIndices              bool // no element is updated twice
+		IndicesAreSorted           bool // index vectors are in ascending order
 	}
 	// ReduceAttrs combines along Axes (ascending); they vanish from the shape.
 	ReduceAttrs struct {
@@ -106,10 +107,14 @@ type (
 		Reverse   bool
 		Exclusive bool
 	}
-	// SortAttrs sorts along Axis by the first operand, stably; NaN counts as largest.
+	// SortAttrs sorts along Axis by the first operand, stably; NaN counts as largest. With Within, each
+	// run of that many elements along the axis is sorted on its own; with Sorted, each run of that many is in
+	// order already.
 	SortAttrs struct {
 		Axis       int
 		Descending bool
+		Within     int64
+		Sorted     int64
 	}
 	// DotAttrs are StableHLO's dot dimension numbers. Sums are taken in at least float32 and
 	// rounded once to To.
@@ -137,6 +142,18 @@ type (
 		Causal   bool
 		AlignEnd bool
 	}
+	// CollectiveAttrs: the group of a rank are the Size ranks whose coordinates differ only on
+	// Axes, numbered along them, the last axis varying fastest. All ranks issue the collectives of an entry in
+	// the same order. Channel numbers the collectives of a program that was partitioned.
+	CollectiveAttrs struct {
+		Combine Combine // all_reduce and reduce_scatter
+		Axes    []string
+		Size    int64
+		Channel int64
+		Pairs   []MeshPair // collective_permute
+	}
+	// MeshPair says that Source sends to Target; both are positions in a group.
+	MeshPair struct{ Source, Target int64 }
 	// KernelAttrs describe a kernel group: how it runs.
 	KernelAttrs struct {
 		Group    Group
@@ -168,6 +185,7 @@ func (*SortAttrs) attrs()         {}
 func (*DotAttrs) attrs()          {}
 func (*ConvolutionAttrs) attrs()  {}
 func (*AttentionAttrs) attrs()    {}
+func (*CollectiveAttrs) attrs()   {}
 func (*KernelAttrs) attrs()       {}
 
 // Direction is a comparison.
@@ -228,6 +246,7 @@ const (
 	RowsGroup                   // reductions that share rows, kept on chip
 	ContractGroup               // a dot_general or convolution with fused prologue and epilogue
 	AttentionGroup              // attention with no matrix of scores in memory
+	ScatterGroup                // a dynamic_update_slice or scatter that writes into the memory of its first operand
 )
 
 var groupNames = []string{"map", "rows", "contract", "attention"}

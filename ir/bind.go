@@ -16,7 +16,7 @@ type Given struct {
 func (g Given) String() string { return TensorOf(g.DType, Consts(g.Shape...)...).String() }
 
 // BindDims finds the sizes of the symbolic dims of a run. given has one element for each input
-// of the entry, states included; one with no element type is left out of consideration. Each
+// of the entry, states included, global where ranks divide the tensor; one with no element type is left out of consideration. Each
 // symbol is solved from dims that are linear in it; then every dim is compared and every
 // symbol checked against its range and divisor. Errors are diagnostics (W70xx) that name the
 // input, what it should be and what it is. The evaluator and the runtime both bind with it.
@@ -46,7 +46,7 @@ type binder struct {
 func (b *binder) each(visit func(i int, t Type, g Given)) {
 	for i, v := range b.e.Body.Params {
 		if b.given[i].DType != InvalidDType {
-			visit(i, b.e.Types[v], b.given[i])
+			visit(i, b.p.globalInput(b.e, i, b.e.Types[v]), b.given[i])
 		}
 	}
 }
@@ -185,4 +185,16 @@ func (b *binder) checkRanges() {
 		b.errs = append(b.errs, diag.Errorf(diag.RunDimRange, "", "dim %s is %d, but the program was made for %s %s", symbolText(s.Name), v, symbolText(s.Name), s.facts()).
 			Note("%s", b.from[s.Name]).Suggest("compile with another --dim %s=MIN..MAX to allow it", s.Name))
 	}
+}
+
+// globalInput is the type of an input before ranks divide it; t is its type on one rank.
+func (p *Program) globalInput(e *Entry, i int, t Type) Type {
+	shard := e.Inputs[i].Shard
+	if s := p.State(e.Inputs[i].State); s != nil && shard == nil {
+		shard = s.Shard
+	}
+	if shard == nil {
+		return t
+	}
+	return TensorOf(t.DType, shard.Global()...)
 }

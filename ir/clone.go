@@ -4,7 +4,7 @@ import "slices"
 
 // Clone copies a program deeply, but for attributes and literals, which are never written to.
 func (p *Program) Clone() *Program {
-	c := &Program{Symbols: slices.Clone(p.Symbols), States: slices.Clone(p.States)}
+	c := &Program{Mesh: p.Mesh, Symbols: slices.Clone(p.Symbols), States: slices.Clone(p.States)}
 	for _, e := range p.Entries {
 		c.Entries = append(c.Entries, &Entry{Name: e.Name, Inputs: slices.Clone(e.Inputs), Outputs: slices.Clone(e.Outputs),
 			Body: *e.Body.clone(), Types: slices.Clone(e.Types)})

@@ -464,6 +464,9 @@ func inferSort(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	if a.Axis < 0 || a.Axis >= in[0].Rank() || !orderable(in[0].DType) {
 		return nil, fmt.Errorf("cannot sort %s along axis %d", in[0], a.Axis)
 	}
+	if a.Within < 0 || a.Sorted < 0 || a.Within > 0 && a.Sorted > 0 && a.Within%a.Sorted != 0 {
+		return nil, fmt.Errorf("runs of %d elements that are sorted within %d", a.Sorted, a.Within)
+	}
 	for _, t := range in[1:] {
 		if !SameShape(t.Shape, in[0].Shape) {
 			return nil, fmt.Errorf("operands differ in shape: %s and %s", in[0], t)
@@ -566,6 +569,63 @@ func inferAttention(op *Op, in []Type, _ *Entry) ([]Type, error) {
 		}
 	}
 	return []Type{TensorOf(q.DType, q.Shape[0], q.Shape[1], q.Shape[2], v.Shape[3])}, nil
+}
+
+// inferCollective is the shape rule of all collectives: they work along dim 0, which is in memory
+// the shares of the ranks one after the other.
+func inferCollective(op *Op, in []Type, _ *Entry) ([]Type, error) {
+	a, t := op.Attrs.(*CollectiveAttrs), in[0]
+	if a.Size < 1 || len(a.Axes) == 0 {
+		return nil, fmt.Errorf("the group has %d ranks over %d axes", a.Size, len(a.Axes))
+	}
+	for i, name := range a.Axes {
+		if name == "" || slices.Contains(a.Axes[:i], name) {
+			return nil, fmt.Errorf("axis %q has no name or is there twice", name)
+		}
+	}
+	if t.DType.Size() == 0 {
+		return nil, fmt.Errorf("not defined for %s", t.DType)
+	}
+	if reduces := op.Kind == OpAllReduce || op.Kind == OpReduceScatter; reduces {
+		if err := combineTakes(a.Combine, t.DType); err != nil {
+			return nil, err
+		}
+	} else if a.Combine != Sum {
+		return nil, fmt.Errorf("nothing is combined")
+	}
+	if op.Kind == OpAllReduce {
+		return []Type{t}, nil
+	}
+	if op.Kind == OpCollectivePermute {
+		return []Type{t}, checkPairs(a)
+	}
+	if t.Rank() == 0 {
+		return nil, fmt.Errorf("a scalar has no dim 0")
+	}
+	out := TensorOf(t.DType, slices.Clone(t.Shape)...)
+	if op.Kind == OpAllGather {
+		out.Shape[0] = t.Shape[0].MulConst(a.Size)
+		return []Type{out}, nil
+	}
+	share, ok := t.Shape[0].DivExact(Const(a.Size))
+	if !ok {
+		return nil, fmt.Errorf("dim 0 of %s is not seen to be a multiple of %d", t, a.Size)
+	}
+	if op.Kind == OpReduceScatter {
+		out.Shape[0] = share
+	}
+	return []Type{out}, nil
+}
+
+func checkPairs(a *CollectiveAttrs) error {
+	sources, targets := map[int64]bool{}, map[int64]bool{}
+	for _, p := range a.Pairs {
+		if min(p.Source, p.Target) < 0 || max(p.Source, p.Target) >= a.Size || sources[p.Source] || targets[p.Target] {
+			return fmt.Errorf("pair %d to %d is outside of the group or repeats a rank", p.Source, p.Target)
+		}
+		sources[p.Source], targets[p.Target] = true, true
+	}
+	return nil
 }
 
 func blockTypes(values []Value, e *Entry) []Type {

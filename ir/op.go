@@ -93,6 +93,12 @@ const (
 	OpDotGeneral
 	OpConvolution
 	OpAttention
+	// collectives
+	OpAllReduce
+	OpAllGather
+	OpReduceScatter
+	OpAllToAll
+	OpCollectivePermute
 	// control
 	OpIf
 	OpWhile
@@ -109,6 +115,7 @@ const (
 	ClassIndex                        // a function of the output index that picks operand elements
 	ClassReduction
 	ClassContraction
+	ClassCollective // the ranks of a group take part
 	ClassControl
 )
 
@@ -217,6 +224,15 @@ func kindTable() (t [NumKinds]KindInfo) {
 	t[OpDotGeneral] = KindInfo{"dot_general", ClassContraction, 2, 2, &DotAttrs{}, 0, inferDot, "Sums of products over contracted dims; result dims are batch, free of the first, free of the second."}
 	t[OpConvolution] = KindInfo{"convolution", ClassContraction, 2, 2, &ConvolutionAttrs{}, 0, inferConvolution, "Convolution (cross-correlation) of [N, C, spatial] with [O, C/groups, spatial]."}
 	t[OpAttention] = KindInfo{"attention", ClassContraction, 3, 4, &AttentionAttrs{}, 0, inferAttention, "Scaled dot-product attention; the optional fourth operand is a bool mask (false hides) or an additive bias of shape [B or 1, H or 1, S or 1, T]. A row that sees nothing gives zeros."}
+
+	collective := func(kind Kind, name, doc string) {
+		t[kind] = KindInfo{name, ClassCollective, 1, 1, &CollectiveAttrs{}, 0, inferCollective, doc}
+	}
+	collective(OpAllReduce, "all_reduce", "Combines the operands of the ranks of a group, elementwise in the order of the ranks; every rank has the result. Floats accumulate in at least float32 and round once.")
+	collective(OpAllGather, "all_gather", "The operands of the ranks of a group one after the other along dim 0, on every rank.")
+	collective(OpReduceScatter, "reduce_scatter", "Combines like all_reduce; each rank keeps its share of dim 0.")
+	collective(OpAllToAll, "all_to_all", "Cuts dim 0 into one share for each rank of the group; each rank has the shares meant for it, in the order of the ranks they come from.")
+	collective(OpCollectivePermute, "collective_permute", "Sends the operand from source to target in the group, for each pair; a rank that is nobody's target has zeros.")
 
 	t[OpIf] = KindInfo{"if", ClassControl, 1, 1, nil, 2, inferIf, "The results of its first region where the scalar bool is true, else of its second. Regions may use outer values."}
 	t[OpWhile] = KindInfo{"while", ClassControl, 0, -1, nil, 2, inferWhile, "Repeats the second region on its values while the first gives true. Regions may use outer values."}

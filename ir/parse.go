@@ -55,8 +55,10 @@ type opAt struct {
 func (ps *parser) program() {
 	ps.next()
 	for ps.tok.kind != tokEnd {
-		t := ps.expectKind(tokIdent, "dim, state or entry")
+		t := ps.expectKind(tokIdent, "mesh, dim, state or entry")
 		switch t.text {
+		case "mesh":
+			ps.mesh(t.pos)
 		case "dim":
 			ps.symbol()
 		case "state":
@@ -64,7 +66,7 @@ func (ps *parser) program() {
 		case "entry":
 			ps.entry()
 		default:
-			ps.fail(diag.TextSyntax, t.pos, "expected dim, state or entry, found %s", t)
+			ps.fail(diag.TextSyntax, t.pos, "expected mesh, dim, state or entry, found %s", t)
 		}
 	}
 }
@@ -95,6 +97,55 @@ func (ps *parser) symbol() {
 	ps.p.Symbols = append(ps.p.Symbols, s)
 }
 
+// mesh reads the axes of the mesh: dp=2, tp=4.
+func (ps *parser) mesh(pos int) {
+	ps.declare(pos, "mesh", "")
+	for {
+		at := ps.tok.pos
+		a := MeshAxis{Name: ps.name("an axis")}
+		ps.declare(at, "axis", a.Name)
+		ps.expect("=")
+		a.Size = ps.integer()
+		ps.p.Mesh.Axes = append(ps.p.Mesh.Axes, a)
+		if !ps.accept(",") {
+			return
+		}
+	}
+}
+
+// shard reads "of" and how a tensor is divided, where that stands.
+func (ps *parser) shard() Sharding {
+	if !ps.accept("of") {
+		return nil
+	}
+	s := Sharding{}
+	ps.expect("[")
+	ps.list("]", func() {
+		var parts []Part
+		if ps.accept("(") {
+			ps.list(")", func() { parts = append(parts, ps.part()) })
+		} else {
+			parts = append(parts, ps.part())
+		}
+		s = append(s, parts)
+	})
+	return s
+}
+
+// part reads a size and the axes that divide it.
+func (ps *parser) part() Part {
+	p := Part{Size: ps.dim(0)}
+	if !ps.accept("@") {
+		return p
+	}
+	if ps.accept("(") {
+		ps.list(")", func() { p.Axes = append(p.Axes, ps.name("an axis")) })
+	} else {
+		p.Axes = append(p.Axes, ps.name("an axis"))
+	}
+	return p
+}
+
 func (ps *parser) state() {
 	ps.expect("@")
 	t := ps.expectKind(tokString, "a state's name in quotes")
@@ -106,6 +157,7 @@ func (ps *parser) state() {
 	if ps.accept("from") {
 		s.Source = ps.expectKind(tokString, "a name in quotes").text
 	}
+	s.Shard = ps.shard()
 	ps.p.States = append(ps.p.States, s)
 }
 
@@ -122,6 +174,7 @@ func (ps *parser) entry() {
 		in.Name, in.State = ps.ioName()
 		ps.expect(":")
 		e.Body.Params = append(e.Body.Params, ps.define(t, ps.typ(0)))
+		in.Shard = ps.shard()
 		e.Inputs = append(e.Inputs, in)
 	})
 	ps.expect("{")
@@ -130,6 +183,7 @@ func (ps *parser) entry() {
 		ps.use(&e.Body.Results)
 		out := Output{}
 		out.Name, out.State = ps.ioName()
+		out.Shard = ps.shard()
 		e.Outputs = append(e.Outputs, out)
 		if !ps.accept(",") {
 			break

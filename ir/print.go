@@ -38,6 +38,14 @@ type printer struct {
 func (pr *printer) f(format string, args ...any) { fmt.Fprintf(&pr.b, format, args...) }
 
 func (pr *printer) program(p *Program) {
+	if len(p.Mesh.Axes) > 0 {
+		pr.f("mesh ")
+		for i, a := range p.Mesh.Axes {
+			pr.comma(i)
+			pr.f("%s=%d", nameText(a.Name), a.Size)
+		}
+		pr.b.WriteByte('\n')
+	}
 	for _, s := range p.Symbols {
 		pr.f("dim %s", symbolText(s.Name))
 		switch {
@@ -56,10 +64,11 @@ func (pr *printer) program(p *Program) {
 		if s.Source != "" {
 			pr.f(" from %q", s.Source)
 		}
+		pr.shard(s.Shard)
 		pr.b.WriteByte('\n')
 	}
 	for i, e := range p.Entries {
-		if i > 0 || len(p.Symbols)+len(p.States) > 0 {
+		if i > 0 || len(p.Symbols)+len(p.States)+len(p.Mesh.Axes) > 0 {
 			pr.b.WriteByte('\n')
 		}
 		pr.entry(e)
@@ -94,6 +103,7 @@ func (pr *printer) entry(e *Entry) {
 		}
 		pr.comma(i)
 		pr.f("%s%s: %s", pr.use(v), ioText(in.Name, in.State), pr.typeOf(v))
+		pr.shard(in.Shard)
 	}
 	pr.f(") {\n")
 	pr.ops(&e.Body, "  ")
@@ -107,12 +117,20 @@ func (pr *printer) entry(e *Entry) {
 			pr.f(",")
 		}
 		pr.f(" %s%s", pr.use(v), ioText(out.Name, out.State))
+		pr.shard(out.Shard)
 	}
 	pr.b.WriteByte('\n')
 	if e.Memory != nil {
 		pr.memory(e.Memory)
 	}
 	pr.f("}\n")
+}
+
+// shard prints how a tensor is divided, with its global shape.
+func (pr *printer) shard(s Sharding) {
+	if s != nil {
+		pr.f(" of %s", s)
+	}
 }
 
 // ioText is the name of an input or output: "name", @"state", or both where they differ.

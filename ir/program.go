@@ -6,6 +6,7 @@ import "slices"
 
 // Program is one or more entries over the same named state.
 type Program struct {
+	Mesh    Mesh     // the ranks that run it together; types are those of one rank
 	Symbols []Symbol // facts about symbolic dims, in order of first appearance
 	States  []State  // parameters, buffers and what is prepared from them
 	Entries []*Entry
@@ -38,6 +39,9 @@ type State struct {
 	Kind StateKind
 	// Source is the name under which the weights file stores the value, when it is not Name.
 	Source string
+	// Shard says how the ranks of the mesh divide the tensor, and what its global shape is; Type
+	// is then that of one rank. nil: every rank has the same, whole.
+	Shard Sharding
 }
 
 // Entry is one function of a program. Body has one parameter an input, one result an output.
@@ -52,14 +56,16 @@ type Entry struct {
 
 // Input is a parameter of an entry: given by the caller, or the value of a state.
 type Input struct {
-	Name  string // how the caller names it; state inputs have the state's name
-	State string // the state that it reads; empty for inputs of the caller
+	Name  string   // how the caller names it; state inputs have the state's name
+	State string   // the state that it reads; empty for inputs of the caller
+	Shard Sharding // of a caller's input: see State.Shard
 }
 
 // Output is a result of an entry: given to the caller, or the new value of a state.
 type Output struct {
 	Name  string
-	State string // the state that takes this value after the run; empty for the caller's
+	State string   // the state that takes this value after the run; empty for the caller's
+	Shard Sharding // of a caller's output: see State.Shard
 }
 
 // Value is an SSA value: an index into its entry's Types.

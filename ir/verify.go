@@ -27,11 +27,18 @@ import (
 //	     while carries or uses from outside, to its last step.
 //	V13  Of two buffers that are live at the same step, the later one lists the earlier one in After, which
 //	     lists earlier buffers only.
+//	V14  The axes of the mesh have names, each its own, and sizes of 1 or more; a program for a mesh declares the
+//	     coordinates of ranks as symbols with their bounds. Where a tensor is divided, its type is that of one rank
+//	     and each axis divides it once.
+//	V15  A collective names axes of the mesh, and as many ranks as there are along them.
+//	V16  A scatter kernel whose result has the place of the operand that it updates is the last to use that operand;
+//	     a parameter is only written over where its successor, the new value of the state or the next one that a
+//	     while carries, has its place; an input is written by nothing else.
 
 // maxViolations is where the verifier stops counting.
 const maxViolations = 20
 
-// Verify checks a program against the rules V1 to V13 and returns what breaks them as one
+// Verify checks a program against the rules V1 to V16 and returns what breaks them as one
 // error: W3010 diagnostics, each with the place of the operation. It takes time linear in the
 // program and the memory plan. After a pass, an error is a bug of that pass.
 func Verify(p *Program) error {
@@ -132,6 +139,7 @@ func (v *verifier) program() {
 			v.fail("", "V2", "dim %s has range %d..%d and multiple %d", symbolText(s.Name), s.Min, s.Max, s.Multiple)
 		}
 	}
+	v.mesh()
 	states := map[string]*State{}
 	for i := range p.States {
 		s := &p.States[i]
@@ -143,6 +151,7 @@ func (v *verifier) program() {
 		if !slices.Contains([]StateKind{Parameter, Buffer, Literal, Prepared}, s.Kind) {
 			v.fail(place, "V3", "there is no state kind %q", s.Kind)
 		}
+		v.shard(place, s.Shard, s.Type)
 	}
 	for _, e := range p.Entries {
 		v.entry(e, states)
@@ -212,9 +221,16 @@ func (v *verifier) entry(e *Entry, states map[string]*State) {
 		return // what follows needs values that are there
 	}
 	v.states(place, states)
+	for i, in := range e.Inputs {
+		v.shard(fmt.Sprintf("%s, input %q", place, in.Name), in.Shard, e.Types[e.Body.Params[i]])
+	}
+	for i, out := range e.Outputs {
+		v.shard(fmt.Sprintf("%s, output %q", place, out.Name), out.Shard, e.Types[e.Body.Results[i]])
+	}
 	if e.Memory != nil {
 		v.places(place)
 		v.buffers(place)
+		v.updates(place, &e.Body, v.successor)
 	}
 }
 
@@ -269,6 +285,7 @@ func (v *verifier) block(b *Block, depth, isolated int) bool {
 		v.extend(op.Results)
 		if ok {
 			v.types(op)
+			v.collective(op)
 		}
 	}
 	v.step = max(0, v.step) // results are taken after the last step

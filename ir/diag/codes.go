@@ -27,7 +27,7 @@ type Info struct {
 // weights, W11 torch.export archives, W12 ONNX, W20 unsupported operators, W30 program text
 // and verifier, W40 compiling, W50 plan, W60 artifact, W70 running.
 func Codes() []Info {
-	all := slices.Concat(commandCodes, fileCodes, fxCodes, onnxCodes, programCodes, compileCodes, planCodes, artifactCodes, runCodes)
+	all := slices.Concat(commandCodes, fileCodes, fxCodes, onnxCodes, programCodes, compileCodes, parallelCodes, planCodes, artifactCodes, runCodes)
 	slices.SortFunc(all, func(a, b Info) int {
 		if a.Code < b.Code {
 			return -1

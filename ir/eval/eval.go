@@ -19,31 +19,18 @@ type Result struct {
 	Dims    map[string]int64      // the sizes of the symbolic dims
 }
 
-// Run evaluates an entry. inputs are the caller's inputs in order; state gives the value of a
+// Run evaluates an entry, on all ranks where there are several (see RunMesh). inputs are the caller's inputs in order; state gives the value of a
 // state that the entry reads, and may be nil where it reads none. Tensors are not written to;
 // those of the result may share memory with the inputs. Errors are diagnostics.
 func Run(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (*Result, error) {
-	e := p.Entry(entry)
-	if e == nil {
-		d := diag.Errorf(diag.RunInputUnknown, "", "there is no entry %q", entry)
-		for _, e := range p.Entries {
-			d.Note("entry %q", e.Name)
-		}
-		return nil, d
+	if p.Mesh.Size() > 1 {
+		return RunMesh(p, entry, inputs, state)
 	}
-	values, err := gatherInputs(e, inputs, state)
+	e, values, dims, err := bindEntry(p, entry, inputs, state)
 	if err != nil {
 		return nil, err
 	}
-	given := make([]ir.Given, len(values))
-	for i, t := range values {
-		given[i] = ir.Given{DType: t.DType, Shape: t.Shape}
-	}
-	dims, err := ir.BindDims(p, e, given)
-	if err != nil {
-		return nil, err
-	}
-	ev := newEvaluator(e, dims)
+	ev := newEvaluator(e, dimsOfRank(p, 0, dims))
 	outputs, err := ev.block(&e.Body, values)
 	if err != nil {
 		return nil, err
@@ -57,6 +44,29 @@ func Run(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name strin
 		}
 	}
 	return r, nil
+}
+
+// bindEntry finds an entry, the values of its inputs and the sizes of its dims.
+func bindEntry(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (
+	*ir.Entry, []*ir.Tensor, map[string]int64, error) {
+	e := p.Entry(entry)
+	if e == nil {
+		d := diag.Errorf(diag.RunInputUnknown, "", "there is no entry %q", entry)
+		for _, e := range p.Entries {
+			d.Note("entry %q", e.Name)
+		}
+		return nil, nil, nil, d
+	}
+	values, err := gatherInputs(e, inputs, state)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	given := make([]ir.Given, len(values))
+	for i, t := range values {
+		given[i] = ir.Given{DType: t.DType, Shape: t.Shape}
+	}
+	dims, err := ir.BindDims(p, e, given)
+	return e, values, dims, err
 }
 
 // gatherInputs puts the caller's inputs and the states in the order of the entry's inputs.
@@ -120,11 +130,14 @@ func Op(e *ir.Entry, op *ir.Op, operands []*ir.Tensor, dims map[string]int64) ([
 
 // evaluator runs the blocks of one entry.
 type evaluator struct {
-	e      *ir.Entry
-	dims   map[string]int64
-	env    []*ir.Tensor // by Value; nil before definition and after the last use
-	deaths map[*ir.Block][][]ir.Value
-	table  *[ir.NumKinds]evalFunc // a field because control flow would make the variable a cycle
+	e        *ir.Entry
+	dims     map[string]int64
+	env      []*ir.Tensor // by Value; nil before definition and after the last use
+	deaths   map[*ir.Block][][]ir.Value
+	exchange *exchange // where ranks meet; nil for one rank alone
+	rank     int64
+	issued   int                    // collectives so far
+	table    *[ir.NumKinds]evalFunc // a field because control flow would make the variable a cycle
 }
 
 func newEvaluator(e *ir.Entry, dims map[string]int64) *evaluator {

@@ -307,7 +307,13 @@ func sortOp(c *call) ([]*ir.Tensor, error) {
 		for k := range line {
 			line[k] = first + int64(k)*inner
 		}
-		slices.SortStableFunc(line, func(i, j int64) int { return order(i, j) })
+		within := n
+		if a.Within > 0 {
+			within = a.Within
+		}
+		for run := range slices.Chunk(line, int(max(1, min(within, n)))) {
+			slices.SortStableFunc(run, func(i, j int64) int { return order(i, j) })
+		}
 		for k, i := range line {
 			from[first+int64(k)*inner] = i
 		}

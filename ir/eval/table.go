@@ -72,6 +72,9 @@ func evaluations() (t [ir.NumKinds]evalFunc) {
 	t[ir.OpDotGeneral] = single(dotGeneral)
 	t[ir.OpConvolution] = single(convolution)
 	t[ir.OpAttention] = single(attention)
+	for _, kind := range []ir.Kind{ir.OpAllReduce, ir.OpAllGather, ir.OpReduceScatter, ir.OpAllToAll, ir.OpCollectivePermute} {
+		t[kind] = single(collective)
+	}
 	t[ir.OpIf] = ifOp
 	t[ir.OpWhile] = whileOp
 	t[ir.OpKernel] = kernel

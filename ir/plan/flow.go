@@ -20,6 +20,9 @@ func (s Step) accesses(visit func(buffer int, reads, writes bool)) {
 		visit(s.Copy.To, false, true)
 	case s.Fill != nil:
 		visit(s.Fill.Buffer, false, true)
+	case s.Collective != nil:
+		visit(s.Collective.From, true, false)
+		visit(s.Collective.To, false, true)
 	case s.If != nil:
 		visit(s.If.Predicate, true, false)
 	}

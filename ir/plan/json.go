@@ -26,6 +26,9 @@ func (p *Plan) Encode() ([]byte, error) {
 	w.field("{", "version", p.Version)
 	w.field(",", "target", p.Target)
 	w.field(",", "entry", p.Entry)
+	if len(p.Mesh) > 0 {
+		w.field(",", "mesh", p.Mesh)
+	}
 	if len(p.Dims) > 0 {
 		lines(w, "dims", p.Dims)
 	}

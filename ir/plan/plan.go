@@ -24,6 +24,7 @@ type Plan struct {
 	Version string   `json:"version"`
 	Target  string   `json:"target"`
 	Entry   string   `json:"entry"`
+	Mesh    []Axis   `json:"mesh,omitempty"` // the ranks that run the plan together
 	Dims    []Dim    `json:"dims,omitempty"`
 	Inputs  []Tensor `json:"inputs"`  // as the entry's inputs, states included
 	Outputs []Tensor `json:"outputs"` // as the entry's outputs, states included
@@ -39,12 +40,27 @@ type Dim struct {
 	Multiple int64  `json:"multiple,omitempty"`
 }
 
+// Axis is an axis of the mesh; ranks are numbered with the last axis varying fastest. The dim
+// "rank.NAME" is a rank's coordinate.
+type Axis struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
 // Tensor is an input or output of the entry.
 type Tensor struct {
 	Name  string   `json:"name"`
 	State string   `json:"state,omitempty"` // the state that it reads, or that takes its value
 	DType string   `json:"dtype"`           // as in program text: "f32"
-	Shape []ir.Dim `json:"shape"`
+	Shape []ir.Dim `json:"shape"`           // of one rank
+	// Shard says how ranks divide the global tensor (see ir.Sharding); absent where each has all.
+	Shard [][]Part `json:"shard,omitempty"`
+}
+
+// Part is a factor of a dim of the global tensor, divided over mesh axes (see ir.Part).
+type Part struct {
+	Size ir.Dim   `json:"size"`
+	Axes []string `json:"axes,omitempty"`
 }
 
 // BufferKind says where a buffer's memory comes from.
@@ -77,6 +93,24 @@ type Step struct {
 	Fill   *Fill   `json:"fill,omitempty"`
 	If     *If     `json:"if,omitempty"`
 	While  *While  `json:"while,omitempty"`
+
+	Collective *Collective `json:"collective,omitempty"`
+}
+
+// Collective is an operation of all ranks of a group: those whose coordinates differ only on
+// Axes. From and To are whole buffers with the shares of ranks one after the other; the buffer of all_gather's
+// result is Ranks times the other, that of reduce_scatter's operand too.
+type Collective struct {
+	Kind    string     `json:"kind"` // all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute
+	From    int        `json:"from"`
+	To      int        `json:"to"`
+	Axes    []string   `json:"axes"`
+	Ranks   int64      `json:"ranks"`
+	DType   string     `json:"dtype"`
+	Combine string     `json:"combine,omitempty"` // add, maximum, ...
+	Channel int64      `json:"channel,omitempty"`
+	Pairs   [][2]int64 `json:"pairs,omitempty"` // source and target, of collective_permute
+	Label   string     `json:"label,omitempty"`
 }
 
 // If runs Then where the buffer Predicate holds 1, else Else.

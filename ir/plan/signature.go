@@ -46,8 +46,9 @@ func (p *Plan) Signature() (*ir.Program, *ir.Entry) {
 		} else {
 			e.AddInput(t.Name, t.Type())
 		}
+		e.Inputs[len(e.Inputs)-1].Shard = t.Sharding()
 	}
-	return &ir.Program{Symbols: p.symbols(), Entries: []*ir.Entry{e}}, e
+	return &ir.Program{Mesh: p.MeshOf(), Symbols: p.symbols(), Entries: []*ir.Entry{e}}, e
 }
 
 func (p *Plan) symbols() []ir.Symbol {

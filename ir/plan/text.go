@@ -31,6 +31,9 @@ import (
 func (p *Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "plan %s for %s\n", p.Entry, p.Target)
+	if len(p.Mesh) > 0 {
+		fmt.Fprintf(&b, "mesh %s\n", p.MeshOf())
+	}
 	for _, d := range p.Dims {
 		fmt.Fprintf(&b, "dim %s\n", d)
 	}
@@ -105,7 +108,11 @@ func (t Tensor) String() string {
 	if t.State != "" {
 		state = " @" + strconv.Quote(t.State)
 	}
-	return fmt.Sprintf("%q%s: %s%s", t.Name, state, t.DType, ir.DimList(t.Shape))
+	shard := ""
+	if t.Shard != nil {
+		shard = " of " + t.Sharding().String()
+	}
+	return fmt.Sprintf("%q%s: %s%s%s", t.Name, state, t.DType, ir.DimList(t.Shape), shard)
 }
 
 // String prints kind, size, placement and what the buffer holds.
@@ -132,6 +139,9 @@ func (s Step) String() string {
 	}
 	if s.Fill != nil {
 		parts = append(parts, fmt.Sprintf("fill %d with %s", s.Fill.Buffer, s.Fill.Pattern))
+	}
+	if s.Collective != nil {
+		parts = append(parts, s.Collective.String())
 	}
 	if opening, between := s.brackets(); opening != "" {
 		nested := s.lists()

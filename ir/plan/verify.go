@@ -29,6 +29,11 @@ package plan
 //	P12  A copy is between two buffers of equal size. A fill's pattern has 1, 2, 4 or 8 bytes,
 //	     in hex, and divides the buffer's size.
 //	P13  A buffer that a launch writes without reading (w) is no other argument of it.
+//	P15  The mesh's axes have distinct names and sizes of at least 1; a dim "rank.AXIS" has the bounds of the
+//	     axis. A collective is a known one of a known element type, over axes of the mesh, each once,
+//	     with as many ranks as they have. A tensor that ranks divide has on one rank the shape that its
+//	     sharding gives.
+//	P16  The buffers of a collective differ and have the sizes that its kind asks for.
 //	P14  The predicate of an if or a while is a buffer of 1 byte.
 
 import (
@@ -40,12 +45,13 @@ import (
 	"weft/ir/diag"
 )
 
-// Verify checks the plan against the rules P1 to P14. kernels gives the number of parameters
+// Verify checks the plan against the rules P1 to P16. kernels gives the number of parameters
 // of a kernel; nil leaves the kernels out. The error is a diag.List of at most 20 diagnostics
 // (W5003) with the rule's number and the place.
 func Verify(p *Plan, kernels func(name string) (params int, ok bool)) error {
 	v := &verifier{p: p, kernels: kernels, dims: map[string]Dim{}, reads: byState(p.Inputs), replaces: byState(p.Outputs)}
 	v.header()
+	v.mesh()
 	v.tensors()
 	v.buffers()
 	if len(v.faults) > 0 {
@@ -114,6 +120,7 @@ func (v *verifier) tensors() {
 				v.fail(2, place, "no tensor has the type %.100s of rank %d", t.DType, len(t.Shape))
 			}
 			v.declared(place, t.Shape...)
+			v.shard(place, t)
 		}
 	}
 	for i, out := range v.p.Outputs {
@@ -224,7 +231,7 @@ func (v *verifier) steps(list []Step, depth int) {
 // step checks what can be said of a step alone.
 func (v *verifier) step(s Step, place string) {
 	kinds := 0
-	for _, set := range []bool{s.Launch != nil, s.Copy != nil, s.Fill != nil, s.If != nil, s.While != nil} {
+	for _, set := range []bool{s.Launch != nil, s.Copy != nil, s.Fill != nil, s.If != nil, s.While != nil, s.Collective != nil} {
 		if set {
 			kinds++
 		}
@@ -248,6 +255,8 @@ func (v *verifier) step(s Step, place string) {
 		v.fill(place, s.Fill)
 	case s.If != nil:
 		v.predicate(place, s.If.Predicate)
+	case s.Collective != nil:
+		v.collective(place, s.Collective)
 	default:
 		v.predicate(place, s.While.Predicate)
 	}

@@ -133,7 +133,7 @@ func (f *fuser) groupAll() {
 // that does not hold the operation itself.
 func (f *fuser) needed(i int) bool {
 	for _, u := range f.users[i] {
-		if u < 0 || f.ops[u].Kind.Info().Class == ir.ClassControl {
+		if u < 0 || standsAlone(f.ops[u]) {
 			return true
 		}
 		for _, g := range f.memberOf[u] {
@@ -152,7 +152,7 @@ func (f *fuser) grow(root int) {
 	f.groups = append(f.groups, g)
 	f.memberOf[root] = append(f.memberOf[root], g)
 	op := f.ops[root]
-	if op.Kind.Info().Class == ir.ClassControl {
+	if standsAlone(op) {
 		return // stays an operation of its own
 	}
 	f.startKind(g, op)
@@ -177,6 +177,12 @@ func (f *fuser) grow(root int) {
 	f.record(g)
 }
 
+// standsAlone tells whether an operation is a step of the plan and no part of a kernel.
+func standsAlone(op *ir.Op) bool {
+	c := op.Kind.Info().Class
+	return c == ir.ClassControl || c == ir.ClassCollective
+}
+
 // join makes an operation a member.
 func (f *fuser) join(g *group, j int) {
 	g.joined = append(g.joined, j)
@@ -193,6 +199,8 @@ func (f *fuser) startKind(g *group, op *ir.Op) {
 		g.kind, g.anchor = anchorKind(op), g.root
 	case f.reducesRows(op):
 		f.makeRows(g, op)
+	case f.updates(g.root):
+		g.kind = ir.ScatterGroup
 	}
 }
 
@@ -227,8 +235,8 @@ func (f *fuser) exclusiveTo(g *group, members map[int]bool, j int) bool {
 // that j makes of it.
 func (f *fuser) refuse(g *group, j int) string {
 	op := f.ops[j]
-	if op.Kind.Info().Class == ir.ClassControl || len(op.Results) != 1 {
-		return "control flow and operations with several results are kernels of their own"
+	if standsAlone(op) || len(op.Results) != 1 {
+		return "control flow, collectives and operations with several results are steps of their own"
 	}
 	if len(g.members) >= maxOps {
 		return fmt.Sprintf("the kernel has %d operations already", len(g.members))
@@ -241,6 +249,11 @@ func (f *fuser) refuse(g *group, j int) string {
 	}
 	if anchored(g) {
 		if reason := f.refusePrologue(g, j); reason != "" {
+			return reason
+		}
+	}
+	if g.kind == ir.ScatterGroup {
+		if reason := f.refuseUpdate(g, j); reason != "" {
 			return reason
 		}
 	}
@@ -312,7 +325,7 @@ func (f *fuser) rewrite() {
 	body := f.block
 	body.Ops = nil
 	for _, g := range f.groups {
-		if f.ops[g.root].Kind.Info().Class == ir.ClassControl {
+		if standsAlone(f.ops[g.root]) {
 			body.Ops = append(body.Ops, f.ops[g.root])
 			continue
 		}

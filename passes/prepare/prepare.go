@@ -92,7 +92,7 @@ func (m *mover) entry(e *ir.Entry) {
 // classify tells whether an operation may move: all operands are weights or constants, and the
 // result has a fixed size that does not grow far beyond the weights.
 func (m *mover) classify(e *ir.Entry, op *ir.Op, from map[ir.Value]source, bytes map[ir.Value]int64) (source, int64) {
-	if op.Kind.Info().Class == ir.ClassControl {
+	if c := op.Kind.Info().Class; c == ir.ClassControl || c == ir.ClassCollective {
 		return other, 0
 	}
 	s, size := neutral, int64(0)

@@ -117,7 +117,8 @@ func operators(source string) (string, error) {
 
 var classNames = map[ir.Class]string{
 	ir.ClassSource: "Sources", ir.ClassElementwise: "Elementwise", ir.ClassIndex: "Shape and index",
-	ir.ClassReduction: "Reductions and scans", ir.ClassContraction: "Contractions", ir.ClassControl: "Control",
+	ir.ClassReduction: "Reductions and scans", ir.ClassContraction: "Contractions",
+	ir.ClassCollective: "Collectives", ir.ClassControl: "Control",
 }
 
 // operands is a number or a range of numbers, with the regions.

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weft/ir"
+)
+
+// MeshOf is the mesh as programs have it.
+func (p *Plan) MeshOf() ir.Mesh {
+	var m ir.Mesh
+	for _, a := range p.Mesh {
+		m.Axes = append(m.Axes, ir.MeshAxis{Name: a.Name, Size: a.Size})
+	}
+	return m
+}
+
+// ShardOf is a sharding as plans have it.
+func ShardOf(s ir.Sharding) [][]Part {
+	var out [][]Part
+	for _, parts := range s {
+		dim := []Part{}
+		for _, p := range parts {
+			dim = append(dim, Part{p.Size, p.Axes})
+		}
+		out = append(out, dim)
+	}
+	return out
+}
+
+// Sharding is the tensor's sharding as programs have it; nil where each rank has all.
+func (t Tensor) Sharding() ir.Sharding {
+	var s ir.Sharding
+	for _, parts := range t.Shard {
+		dim := []ir.Part{}
+		for _, p := range parts {
+			dim = append(dim, ir.Part{Size: p.Size, Axes: p.Axes})
+		}
+		s = append(s, dim)
+	}
+	return s
+}
+
+// collectiveKinds are the collectives of a plan, with the sizes of their operand and result in
+// shares: false is one share, true as many as there are ranks.
+var collectiveKinds = map[string]struct{ from, to bool }{
+	"all_reduce":         {},
+	"all_gather":         {to: true},
+	"reduce_scatter":     {from: true},
+	"all_to_all":         {},
+	"collective_permute": {},
+}
+
+// mesh checks P15 for the mesh.
+func (v *verifier) mesh() {
+	seen := map[string]bool{}
+	for i, a := range v.p.Mesh {
+		if a.Name == "" || seen[a.Name] || a.Size < 1 || v.p.MeshOf().Size() > maxRanks {
+			v.fail(15, at("mesh axis", i), "axis %.100q of size %d", a.Name, a.Size)
+			return
+		}
+		seen[a.Name] = true
+		if d, ok := v.dims[ir.RankSymbol(a.Name)]; ok && (d.Min != 0 || d.Max != a.Size-1 && a.Size > 1) {
+			v.fail(15, at("mesh axis", i), "the coordinate is %s, the axis has size %d", d, a.Size)
+		}
+	}
+}
+
+// maxRanks is the largest mesh.
+const maxRanks = 1 << 20
+
+// shard checks P15 for a tensor that ranks divide.
+func (v *verifier) shard(place string, t Tensor) {
+	if t.Shard == nil {
+		return
+	}
+	s, m := t.Sharding(), v.p.MeshOf()
+	for _, parts := range t.Shard {
+		for _, p := range parts {
+			v.declared(place, p.Size)
+		}
+	}
+	axes := s.Axes()
+	for i, name := range axes {
+		if _, ok := m.Axis(name); !ok || slices.Contains(axes[:i], name) {
+			v.fail(15, place, "axis %.100q is not in the mesh or divides the tensor twice", name)
+			return
+		}
+	}
+	if !ir.SameShape(s.Local(m), t.Shape) {
+		v.fail(15, place, "a rank has %s of %s, not %s", ir.DimList(s.Local(m)), s, ir.DimList(t.Shape))
+	}
+}
+
+// collective checks P15 and P16 for a step.
+func (v *verifier) collective(place string, c *Collective) {
+	kind, known := collectiveKinds[c.Kind]
+	dtype, typed := ir.ParseDType(c.DType)
+	if !known || !typed || dtype.Size() == 0 || len(c.Axes) == 0 {
+		v.fail(15, place, "there is no collective %.40q of %.40q over %d axes", c.Kind, c.DType, len(c.Axes))
+		return
+	}
+	m := v.p.MeshOf()
+	for i, name := range c.Axes {
+		if _, ok := m.Axis(name); !ok || slices.Contains(c.Axes[:i], name) {
+			v.fail(15, place, "axis %.100q is not in the mesh or is there twice", name)
+			return
+		}
+	}
+	if n := m.Extent(c.Axes); n != c.Ranks {
+		v.fail(15, place, "%d ranks, along its axes there are %d", c.Ranks, n)
+	}
+	if !v.buffer(place, c.From) || !v.buffer(place, c.To) {
+		return
+	}
+	from, to := v.p.Buffers[c.From].Size, v.p.Buffers[c.To].Size
+	share := func(size ir.Dim, all bool) ir.Dim {
+		if all {
+			return size
+		}
+		return size.MulConst(c.Ranks)
+	}
+	if !kind.from && !kind.to {
+		share = func(size ir.Dim, _ bool) ir.Dim { return size }
+	}
+	if c.From == c.To || !share(from, kind.from).Equal(share(to, kind.to)) {
+		v.fail(16, place, "%s from buffer %d of %s bytes to buffer %d of %s", c.Kind, c.From, from, c.To, to)
+	}
+}
+
+// String prints the collective for people.
+func (c *Collective) String() string {
+	s := fmt.Sprintf("%s %d to %d over %s (%d ranks) of %s", c.Kind, c.From, c.To, strings.Join(c.Axes, ","), c.Ranks, c.DType)
+	if c.Combine != "" {
+		s += " by " + c.Combine
+	}
+	for _, p := range c.Pairs {
+		s += fmt.Sprintf(" %d>%d", p[0], p[1])
+	}
+	if c.Channel != 0 {
+		s += fmt.Sprintf(" channel %d", c.Channel)
+	}
+	return s + comment(c.Label)
+}
