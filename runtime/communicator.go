@@ -1,0 +1,38 @@
+package runtime
+
+import (
+	"context"
+
+	"weft/ir"
+)
+
+// Communicator carries the collectives of one rank. The ranks of a run issue the same collectives
+// in the same order; each call is the part of one rank. A Communicator is used from the goroutine of its
+// rank, but for Abort, which anybody may call.
+type Communicator interface {
+	// Collective enqueues a collective after the work on a stream of the rank's device; work enqueued
+	// later comes after it. It may return before the collective has run. The error of one that fails
+	// or does not finish in time is a diagnostic that names the ranks that are missing.
+	Collective(ctx context.Context, s Stream, c Collective) error
+	// Abort ends collectives that wait, here and on the other ranks, with a cause.
+	Abort(cause error)
+	Close() error
+}
+
+// Collective is a collective of a plan with its memory, as one rank issues it.
+type Collective struct {
+	Kind     string // plan.Collective.Kind: all_reduce, ...
+	Axes     []string
+	Group    []int64 // the ranks that take part, by position
+	Position int64   // of this rank in Group
+	DType    ir.DType
+	Combine  ir.Combine // all_reduce and reduce_scatter
+	From, To Pointer
+	FromSize int64 // bytes
+	ToSize   int64
+	Pairs    [][2]int64 // collective_permute: source and target positions
+	Sequence int64      // counts the collectives that this rank has issued, from 1
+	Step     int        // its number in the plan
+	Entry    string
+	Label    string // where it came from, for reports
+}
