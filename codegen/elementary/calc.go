@@ -70,11 +70,14 @@ func (c calc[V]) choose(table32, table64 []float64) []float64 {
 func (c calc[V]) nan() V { return c.num(math.Float64frombits(0x7ff8000000000000)) }
 
 // value returns v32 for float32 and v64 for float64.
-func (c calc[V]) value(v32, v64 float64) V {
+func (c calc[V]) value(v32, v64 float64) V { return c.num(c.limit(v32, v64)) }
+
+// limit is value as a Go number.
+func (c calc[V]) limit(v32, v64 float64) float64 {
 	if c.float == F32 {
-		return c.num(v32)
+		return v32
 	}
-	return c.num(v64)
+	return v64
 }
 
 // poly is table[0] + table[1]*x + … by Horner's rule, with the table of the type.
@@ -95,6 +98,11 @@ func (c calc[V]) horner(x V, table []float64) V {
 func (c calc[V]) copySign(x, s V) V {
 	sign := c.m.And(c.bits, c.toBits(s), c.signMask())
 	return c.fromBits(c.m.Or(c.bits, c.toBits(c.abs(x)), sign))
+}
+
+// copySignOfPositive is copySign for an x whose sign bit is not set, or NaN.
+func (c calc[V]) copySignOfPositive(x, s V) V {
+	return c.fromBits(c.m.Or(c.bits, c.toBits(x), c.m.And(c.bits, c.toBits(s), c.signMask())))
 }
 
 // clampAbove is min(x, hi), and NaN if x is NaN.
@@ -138,8 +146,18 @@ func (c calc[V]) powerOfTwo(n V) V {
 }
 
 // scale is x * 2^n, rounded once where the result is denormal and infinite where it overflows, for n between twice the
-// smallest and twice the largest normal exponent and x near 1.
-func (c calc[V]) scale(x, n V) V {
-	half := c.sar(n, 1)
-	return c.mul(c.mul(x, c.powerOfTwo(half)), c.powerOfTwo(c.isub(n, half)))
+// smallest and twice the largest normal exponent and x near 1; bits are the noisy bits of n.
+func (c calc[V]) scale(x, bits V) V {
+	half := c.sar(bits, 1) // the noise ends in zeros: it is still shifted out
+	return c.mul(c.mul(x, c.powerOfTwo(half)), c.powerOfTwo(c.isub(bits, half)))
+}
+
+// scaleDown is scale for n up to a third of the largest exponent: cheaper.
+func (c calc[V]) scaleDown(x, bits V) V {
+	up := int64(32) // makes every result a normal number
+	if c.float == F64 {
+		up = 64
+	}
+	y := c.mul(x, c.fromBits(c.iadd(c.shl(bits, c.mantissa), c.integer((c.bias+up)<<c.mantissa))))
+	return c.mul(y, c.num(math.Ldexp(1, int(-up))))
 }

@@ -213,15 +213,21 @@ var erfF32 = []float64{
 	-0x1.4db00cp-11,
 }
 
-// erfTailF32: log2(1-erf(x)) for 0.84375 <= x <= 4, error of erf relative to erf; error below 2^-28.8.
-var erfTailF32 = []float64{
-	-0x1.27514p-13,
-	-0x1.a0a348p+0,
-	-0x1.d621bp-1,
-	-0x1.34fb46p-3,
-	0x1.0a6f86p-5,
-	-0x1.27670ap-8,
-	0x1.35298p-12,
+// erfRootF32: 2*(1-sqrt(erfc(x)))/x - 1 for 0 <= x <= 3.95, error of erf relative to erf; error below 2^-25.0.
+var erfRootF32 = []float64{
+	0x1.06ebacp-3,
+	0x1.45f218p-2,
+	-0x1.925ff6p-3,
+	-0x1.606aa2p-4,
+	0x1.1f3078p-5,
+	0x1.6ae82p-7,
+	0x1.0edc6ep-13,
+	-0x1.84e0bep-8,
+	0x1.6bf0acp-9,
+	-0x1.196a92p-11,
+	0x1.393518p-15,
+	0x1.e8cb02p-20,
+	-0x1.3b5492p-22,
 }
 
 // erfF64: erf(x)/x - 1 in x^2 for |x| <= 0.84375, relative to erf; error below 2^-56.3.

@@ -173,9 +173,9 @@ def error_functions():
     fit("erfF32", "erf(x)/x - 1 in x^2 for |x| <= 0.84375, relative to erf", 6, 0, small ** 2,
         safe(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(PI) - 1),
         safe(lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)), mp.sqrt(PI) / 2), 24)
-    fit("erfTailF32", "log2(1-erf(x)) for 0.84375 <= x <= 4, error of erf relative to erf", 7, small, 4,
-        lambda x: mp.log(mp.erfc(x), 2), lambda x: mp.erfc(x) / mp.erf(x) * mp.log(2), 24)
-
+    fit("erfRootF32", "2*(1-sqrt(erfc(x)))/x - 1 for 0 <= x <= 3.95, error of erf relative to erf", 13, 0, mpf("3.95"),
+        safe(lambda x: -2 * mp.expm1(mp.log(mp.erfc(x)) / 2) / x - 1, 2 / mp.sqrt(PI) - 1),
+        safe(lambda x: mp.sqrt(mp.erfc(x)) * x / mp.erf(x), mp.sqrt(PI) / 2), 24, 13)
 
     fit("erfF64", "erf(x)/x - 1 in x^2 for |x| <= 0.84375, relative to erf", 12, 0, small ** 2,
         safe(lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, 2 / mp.sqrt(PI) - 1),

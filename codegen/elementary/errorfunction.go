@@ -1,15 +1,11 @@
 package elementary
 
-// erf32 is an odd polynomial up to 0.84375, and 1 - 2^q(|x|) beyond, where q is a polynomial.
+// erf32 is 1 - (1-h/2)^2 = h - h^2/4, where h = 2(1 - sqrt(erfc(|x|))) is a polynomial: it has the sign, the zero and nearly the
+// slope of erf, so that nothing cancels, and is smoother, so that one polynomial serves for all arguments.
 func erf32[V any](c calc[V], x V) V {
-	t := c.clampAbove(c.abs(x), 4) // erf rounds to 1 there
-	small := c.fma(c.horner(c.mul(t, t), erfF32), t, t)
-	q := c.horner(t, erfTailF32)
-	n, bits := c.nearest(q)
-	r := c.sub(q, n)
-	tail := c.scaleNormal(c.fma(c.horner(r, exp2F32), r, c.num(1)), bits)
-	large := c.sub(c.num(1), tail)
-	return c.copySign(c.pick(c.less(t, c.num(0.84375)), small, large), x)
+	t := c.clampAbove(c.abs(x), 0x1.f333dp+1) // the formula gives 1 there
+	h := c.fma(c.horner(t, erfRootF32), t, t)
+	return c.copySignOfPositive(c.fma(h, c.mul(h, c.num(-0.25)), h), x)
 }
 
 // erfcPositive is erfc(x) for x >= 0: exp(-x^2) * Q(t)/(1+2x) with a polynomial Q of t = (x-k)/(x+k).
@@ -38,7 +34,7 @@ func (c calc[V]) erfcPositive(x V) V {
 	r, rLow, bits := c.reduceExpPair(c.neg(square), c.fma(c.neg(x), x, square))
 	curve := c.fma(c.mul(c.poly(r, expF32, expF64), r), r, rLow) // exp(r) - 1 - r
 	rest := c.fma(r, quotient, c.fma(curve, quotient, correction))
-	return c.scale(c.add(quotient, rest), c.fromNoisy(bits))
+	return c.scale(c.add(quotient, rest), bits)
 }
 
 // erfc is 1 - erf below 0.75 and erfcPositive beyond, with erfc(x) = 2 - erfc(-x) for x < 0.

@@ -24,28 +24,33 @@ func (c calc[V]) expReduced(r V) V {
 
 // exp is e^x * 2^extra.
 func (c calc[V]) exp(x V, extra int64) V {
-	lo, hi := -104.0, 89.5
-	if c.float == F64 {
-		lo, hi = -746.0, 710.5
-	}
-	x = c.clampAbove(c.clampBelow(x, lo), hi)
-	r, bits := c.reduceExp(x)
-	n := c.fromNoisy(bits)
+	r, bits := c.reduceExp(c.clampAbove(c.clampBelow(x, c.leastExp()), c.limit(89.5, 710.5)))
 	if extra != 0 {
-		n = c.iadd(n, c.integer(extra))
+		bits = c.iadd(bits, c.integer(extra))
 	}
-	return c.scale(c.expReduced(r), n)
+	return c.scale(c.expReduced(r), bits)
+}
+
+// leastExp is below the smallest x whose exp does not round to 0.
+func (c calc[V]) leastExp() float64 { return c.limit(-104, -746) }
+
+// expOfSmall is exp(x, 0), to the bit, for x up to 64: cheaper.
+func (c calc[V]) expOfSmall(x V) V {
+	r, bits := c.reduceExp(c.clampBelow(x, c.leastExp()))
+	return c.scaleDown(c.expReduced(r), bits)
+}
+
+// ExponentialOfSmall has the bits of exponential for every x up to 64 and for NaN, in fewer instructions: where x is known not to
+// be positive, as in a softmax.
+func ExponentialOfSmall[V any](m Machine[V], t Type, x V) V {
+	if t == F32 {
+		return calc[V]{binary32, m}.expOfSmall(x)
+	}
+	return calc[V]{binary64, m}.expOfSmall(x)
 }
 
 // expOfMinus is e^-|x|.
-func (c calc[V]) expOfMinus(x V) V {
-	lo := -104.0
-	if c.float == F64 {
-		lo = -746
-	}
-	r, bits := c.reduceExp(c.clampBelow(c.neg(c.abs(x)), lo))
-	return c.scale(c.expReduced(r), c.fromNoisy(bits))
-}
+func (c calc[V]) expOfMinus(x V) V { return c.expOfSmall(c.neg(c.abs(x))) }
 
 // expNormal is e^x for an x so bounded that the result is normal (or x is NaN).
 func (c calc[V]) expNormal(x V) V {
@@ -61,24 +66,16 @@ func (c calc[V]) scaleNormal(x, bits V) V {
 func exponential[V any](c calc[V], x V) V { return c.exp(x, 0) }
 
 func exponentialBase2[V any](c calc[V], x V) V {
-	lo, hi := -151.0, 128.0
-	if c.float == F64 {
-		lo, hi = -1076.0, 1024.0
-	}
-	x = c.clampAbove(c.clampBelow(x, lo), hi)
+	x = c.clampAbove(c.clampBelow(x, c.limit(-151, -1076)), c.limit(128, 1024))
 	n, bits := c.nearest(x)
 	r := c.sub(x, n)
 	p := c.fma(c.poly(r, exp2F32, exp2F64), r, c.num(1))
-	return c.scale(p, c.fromNoisy(bits))
+	return c.scale(p, bits)
 }
 
 // exponentialMinusOne is 2^n*(e^r - 1) + (2^n - 1), computed at half of its size so that 2^n does not overflow.
 func exponentialMinusOne[V any](c calc[V], x V) V {
-	lo, hi := -26.0, 89.0
-	if c.float == F64 {
-		lo, hi = -55.0, 710.0
-	}
-	clamped := c.clampAbove(c.clampBelow(x, lo), hi)
+	clamped := c.clampAbove(c.clampBelow(x, c.limit(-26, -55)), c.limit(89, 710))
 	r, bits := c.reduceExp(clamped)
 	p := c.poly(r, expm1F32, expm1F64)
 	p = c.fma(c.mul(p, r), r, r)
@@ -104,11 +101,7 @@ func logistic[V any](c calc[V], x V) V {
 
 // tanh is an odd polynomial up to 0.625 and 1 - 2/(exp(2|x|)+1) beyond.
 func tanh[V any](c calc[V], x V) V {
-	limit := 10.0 // tanh rounds to 1 there
-	if c.float == F64 {
-		limit = 20.0
-	}
-	t := c.clampAbove(c.abs(x), limit)
+	t := c.clampAbove(c.abs(x), c.limit(10, 20)) // tanh rounds to 1 there
 	z := c.mul(t, t)
 	p := c.poly(z, tanhF32, tanhF64)
 	small := c.fma(c.mul(p, z), t, t)

@@ -77,5 +77,5 @@ func (c calc[V]) expPair(x, low V) V {
 		lo, hi = -746.0, 710.5
 	}
 	r, _, bits := c.reduceExpPair(c.clampAbove(c.clampBelow(x, lo), hi), low)
-	return c.scale(c.expReduced(r), c.fromNoisy(bits))
+	return c.scale(c.expReduced(r), bits)
 }
