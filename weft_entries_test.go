@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"weft"
@@ -92,6 +94,76 @@ func TestPrefillAndDecode(t *testing.T) {
 			t.Fatal(err)
 		}
 		compareAll(t, fmt.Sprintf("run %d, emulator", i), emulated.Outputs, tensors, false)
+	}
+}
+
+// TestSteps runs fixtures with io_step0, io_step1, ... in one session: each step begins with the
+// states that the one before has left, as a cache or a batch norm in training has them.
+func TestSteps(t *testing.T) {
+	needTools(t)
+	for _, folder := range modelFolders() {
+		firsts, err := filepath.Glob(filepath.Join(folder, "*", "io_step0.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, first := range firsts {
+			models, err := filepath.Glob(filepath.Join(filepath.Dir(first), "model.*"))
+			if err != nil || len(models) == 0 {
+				t.Fatalf("no model beside %s: %v", first, err)
+			}
+			for _, model := range models {
+				t.Run(filepath.Base(filepath.Dir(model))+"/"+filepath.Base(model), func(t *testing.T) { testSteps(t, model) })
+			}
+		}
+	}
+}
+
+func testSteps(t *testing.T, model string) {
+	references, err := filepath.Glob(filepath.Join(filepath.Dir(model), "io_step?.safetensors"))
+	if err != nil || len(references) < 3 {
+		t.Fatalf("steps: %v, %v; want at least three", references, err)
+	}
+	c, a := compileTo(t, []weft.File{{Path: model}}, weft.Config{Targets: []string{"sm_80"}, Weights: "embed"})
+	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	source, err := a.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]*ir.Tensor{}
+	state := func(name string) (*ir.Tensor, error) {
+		if v, ok := states[name]; ok {
+			return v, nil
+		}
+		return weights.Load(source, name)
+	}
+	entry := c.Imported.Entries[0].Name
+	for i, reference := range references {
+		tensors := readReference(t, reference)
+		for name, v := range tensors {
+			if name, ok := strings.CutPrefix(name, "state."); ok && i == 0 {
+				states[name] = v
+				if err := session.SetState(name, v); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		evaluated, err := eval.Run(c.Imported, entry, numbered(tensors, "in."), state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(states, evaluated.State)
+		compareAll(t, fmt.Sprintf("step %d, evaluator", i), evaluated.Outputs, tensors, false)
+		compareStates(t, fmt.Sprintf("step %d, evaluator", i), tensors, state)
+		emulated, err := session.Run(entry, numbered(tensors, "in."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compareAll(t, fmt.Sprintf("step %d, emulator", i), emulated.Outputs, tensors, false)
+		compareStates(t, fmt.Sprintf("step %d, emulator", i), tensors, session.State)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,25 +152,38 @@ func testReference(t *testing.T, name string, p *ir.Program, a *artifact.Artifac
 	evaluated, err := eval.Run(p, entry, inputs, state)
 	if err == nil {
 		run("evaluator", evaluated.Outputs, nil)
+		compareStates(t, filepath.Base(reference)+", evaluator", tensors, func(name string) (*ir.Tensor, error) { return evaluated.State[name], nil })
 	} else {
 		run("evaluator", nil, err)
 	}
 	emulated, err := session.Run(entry, inputs)
 	if err == nil {
 		run("emulator", emulated.Outputs, nil)
+		compareStates(t, filepath.Base(reference)+", emulator", tensors, session.State)
 	} else {
 		run("emulator", nil, err)
 	}
-	for name, want := range tensors {
-		if state, ok := strings.CutPrefix(name, "after.state."); ok {
-			got, err := session.State(state)
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			if r := compare.Tensors(got, want, compare.Default(got.DType)); !r.Equal() {
-				t.Errorf("%s: state %s after the run differs: %+v", filepath.Base(reference), state, r)
-			}
+}
+
+// compareStates compares states after a run with after.state.NAME.
+func compareStates(t *testing.T, what string, tensors map[string]*ir.Tensor, after func(name string) (*ir.Tensor, error)) {
+	t.Helper()
+	for _, key := range slices.Sorted(maps.Keys(tensors)) {
+		name, ok := strings.CutPrefix(key, "after.state.")
+		if !ok {
+			continue
+		}
+		got, err := after(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got == nil {
+			t.Errorf("%s: state %s was not written", what, name)
+			continue
+		}
+		if r := compare.Tensors(got, tensors[key], compare.Default(got.DType)); !r.Equal() {
+			t.Errorf("%s: state %s after the run differs: %+v", what, name, r)
 		}
 	}
 }

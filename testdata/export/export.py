@@ -10,6 +10,7 @@ import torch
 
 import cache
 import fixture
+import kinds
 import models
 import narrow
 import operators
@@ -19,7 +20,7 @@ def main(argv):
     root = Path(argv[0]) if argv else Path(__file__).parent.parent / 'models'
     only = set(argv[1:])
     failed = 0
-    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES:
+    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES + kinds.CASES:
         torch.manual_seed(0)
         case = make()
         if only and case.name not in only:

@@ -38,7 +38,9 @@ class Case:
     dynamic: tuple | None = None
     more: dict[str, tuple] = field(default_factory=dict)
     before: dict[str, dict] = field(default_factory=dict)  # by word of more: buffers as they are before the run
+    training: bool = False  # left in training mode, so that batch norms update their statistics
     onnx: bool = True
+    traced: dict | None = None  # names of symbolic dims: only model.onnx, by the tracing exporter
     float64: bool = True  # False where the model's text fixes narrower types, so that a float64 run means nothing
 
 
@@ -161,21 +163,43 @@ def write(case, root):
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    case.module.eval()
+    case.module.train(case.training)
     tensors = run(case.module, case.args)
     check_conditioning(case, tensors)
-    program = torch.export.export(copy.deepcopy(case.module), copy.deepcopy(case.args), dynamic_shapes=case.dynamic, strict=False)
-    strip_paths(program)
-    torch.export.save(program, folder / 'model.pt2')
-    save_file(tensors | exact.exact(program, tensors), folder / 'io.safetensors')
     for word, args in case.more.items():
         save_file(run(case.module, args, case.before.get(word)), folder / f'io_{word}.safetensors')
-    line = f'{case.name}: {len(program.graph.nodes)} nodes, ' + write_onnx(case, program, folder, tensors)
+    if case.traced:
+        save_file(tensors, folder / 'io.safetensors')
+        line = f'{case.name}: ' + write_traced(case, folder, tensors)
+    else:
+        line = write_exported(case, folder, tensors)
     for path in folder.iterdir():
         found = ABSOLUTE.search(path.read_bytes())
         if found:
             raise ValueError(f'{path}: holds the path {found.group().decode()}')
     return line
+
+
+def write_exported(case, folder, tensors):
+    program = torch.export.export(copy.deepcopy(case.module), copy.deepcopy(case.args), dynamic_shapes=case.dynamic, strict=False)
+    strip_paths(program)
+    torch.export.save(program, folder / 'model.pt2')
+    save_file(tensors | exact.exact(program, tensors), folder / 'io.safetensors')
+    return f'{case.name}: {len(program.graph.nodes)} nodes, ' + write_onnx(case, program, folder, tensors)
+
+
+def write_traced(case, folder, tensors):
+    "The file of the tracing exporter, whose dims are symbolic in the inputs alone."
+    path = folder / 'model.onnx'
+    names = [f'in{i}' for i in range(len(flat(list(case.args))))]
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        torch.onnx.export(copy.deepcopy(case.module), case.args, path, dynamo=False, opset_version=17, input_names=names,
+                          dynamic_axes={n: case.traced for n in names})
+    wrong = check_onnx(path, tensors)
+    if wrong:
+        raise ValueError(f'ONNX: when run, {wrong}')
+    return 'traced; ONNX agrees'
 
 
 def write_onnx(case, program, folder, tensors):
