@@ -363,7 +363,7 @@ func inferScatter(op *Op, in []Type, _ *Entry) ([]Type, error) {
 		return nil, fmt.Errorf("cannot scatter %s at %s into %s", updates, indices, operand)
 	}
 	if a.Combine != Assign {
-		if err := combineTakes(a.Combine, operand.DType); err != nil {
+		if err := CombineTakes(a.Combine, operand.DType); err != nil {
 			return nil, err
 		}
 	}
@@ -385,7 +385,8 @@ func inferScatter(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	return []Type{operand}, nil
 }
 
-func combineTakes(c Combine, t DType) error {
+// CombineTakes gives an error where elements of a type cannot be combined so.
+func CombineTakes(c Combine, t DType) error {
 	ok := false
 	switch c {
 	case Sum, Mul:
@@ -403,7 +404,7 @@ func combineTakes(c Combine, t DType) error {
 
 func inferReduce(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	a := op.Attrs.(*ReduceAttrs)
-	if err := firstError(checkAxes(a.Axes, in[0].Rank()), combineTakes(a.Combine, in[0].DType)); err != nil {
+	if err := firstError(checkAxes(a.Axes, in[0].Rank()), CombineTakes(a.Combine, in[0].DType)); err != nil {
 		return nil, err
 	}
 	var shape []Dim
@@ -439,7 +440,7 @@ func inferReduceWindow(op *Op, in []Type, _ *Entry) ([]Type, error) {
 		span := a.Window[i].AddConst(-1).MulConst(a.Dilations[i]).AddConst(1)
 		shape[i] = windows(d.Add(a.Low[i]).Add(a.High[i]), span, a.Strides[i])
 	}
-	return one(TensorOf(in[0].DType, shape...), combineTakes(a.Combine, in[0].DType))
+	return one(TensorOf(in[0].DType, shape...), CombineTakes(a.Combine, in[0].DType))
 }
 
 // windows counts positions of a window in a padded dim: none where it does not fit.
@@ -456,7 +457,7 @@ func inferCumulative(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	if a.Axis < 0 || a.Axis >= in[0].Rank() {
 		return nil, fmt.Errorf("axis %d of %s", a.Axis, in[0])
 	}
-	return []Type{in[0]}, combineTakes(a.Combine, in[0].DType)
+	return []Type{in[0]}, CombineTakes(a.Combine, in[0].DType)
 }
 
 func inferSort(op *Op, in []Type, _ *Entry) ([]Type, error) {
@@ -587,7 +588,7 @@ func inferCollective(op *Op, in []Type, _ *Entry) ([]Type, error) {
 		return nil, fmt.Errorf("not defined for %s", t.DType)
 	}
 	if reduces := op.Kind == OpAllReduce || op.Kind == OpReduceScatter; reduces {
-		if err := combineTakes(a.Combine, t.DType); err != nil {
+		if err := CombineTakes(a.Combine, t.DType); err != nil {
 			return nil, err
 		}
 	} else if a.Combine != Sum {

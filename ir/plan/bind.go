@@ -122,6 +122,8 @@ func (b *Bound) step(i int, s Step) (err error) {
 		}
 		size := b.Sizes[s.Fill.Buffer]
 		to.Count, to.Empty = size/int64(len(to.Pattern)), size == 0
+	case s.Collective != nil:
+		to.Empty = b.Sizes[s.Collective.To] == 0
 	}
 	return nil
 }

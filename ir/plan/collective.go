@@ -55,13 +55,15 @@ var collectiveKinds = map[string]struct{ from, to bool }{
 
 // mesh checks P15 for the mesh.
 func (v *verifier) mesh() {
-	seen := map[string]bool{}
+	seen, ranks := map[string]bool{}, int64(1)
 	for i, a := range v.p.Mesh {
-		if a.Name == "" || seen[a.Name] || a.Size < 1 || v.p.MeshOf().Size() > maxRanks {
+		if a.Name == "" || seen[a.Name] || a.Size < 1 || a.Size > maxRanks/ranks {
 			v.fail(15, at("mesh axis", i), "axis %.100q of size %d", a.Name, a.Size)
 			return
 		}
+		ranks *= a.Size
 		seen[a.Name] = true
+		v.rankDims[ir.RankSymbol(a.Name)] = true
 		if d, ok := v.dims[ir.RankSymbol(a.Name)]; ok && (d.Min != 0 || d.Max != a.Size-1 && a.Size > 1) {
 			v.fail(15, at("mesh axis", i), "the coordinate is %s, the axis has size %d", d, a.Size)
 		}
@@ -111,22 +113,83 @@ func (v *verifier) collective(place string, c *Collective) {
 	}
 	if n := m.Extent(c.Axes); n != c.Ranks {
 		v.fail(15, place, "%d ranks, along its axes there are %d", c.Ranks, n)
-	}
-	if !v.buffer(place, c.From) || !v.buffer(place, c.To) {
 		return
 	}
+	v.combination(place, c)
+	v.pairs(place, c)
+	if v.buffer(place, c.From) && v.buffer(place, c.To) {
+		v.shares(place, c, kind.from, kind.to)
+	}
+}
+
+// shares checks P16. fromAll and toAll tell which side has the shares of all ranks.
+func (v *verifier) shares(place string, c *Collective, fromAll, toAll bool) {
 	from, to := v.p.Buffers[c.From].Size, v.p.Buffers[c.To].Size
-	share := func(size ir.Dim, all bool) ir.Dim {
-		if all {
-			return size
-		}
-		return size.MulConst(c.Ranks)
+	left, right := from, to
+	if toAll {
+		left = from.MulConst(c.Ranks)
 	}
-	if !kind.from && !kind.to {
-		share = func(size ir.Dim, _ bool) ir.Dim { return size }
+	if fromAll {
+		right = to.MulConst(c.Ranks)
 	}
-	if c.From == c.To || !share(from, kind.from).Equal(share(to, kind.to)) {
+	if c.From == c.To || !left.Equal(right) {
 		v.fail(16, place, "%s from buffer %d of %s bytes to buffer %d of %s", c.Kind, c.From, from, c.To, to)
+		return
+	}
+	for _, size := range []ir.Dim{from, to} {
+		size.Symbols(func(name string) {
+			if v.rankDims[name] {
+				v.fail(16, place, "%s of %s bytes, which differ between ranks", c.Kind, size)
+			}
+		})
+	}
+	dtype, _ := ir.ParseDType(c.DType)
+	unit := int64(dtype.Size())
+	if c.Kind == "all_to_all" {
+		unit *= c.Ranks
+	}
+	if !from.DivisibleBy(unit, v.divisor) || !to.DivisibleBy(int64(dtype.Size()), v.divisor) {
+		v.fail(16, place, "%s of %s from %s bytes to %s is not of whole elements", c.Kind, c.DType, from, to)
+	}
+}
+
+// combination checks that what reduces says how, and nothing else does.
+func (v *verifier) combination(place string, c *Collective) {
+	reduces := c.Kind == "all_reduce" || c.Kind == "reduce_scatter"
+	if !reduces && c.Combine == "" {
+		return
+	}
+	combine, ok := ParseCombine(c.Combine)
+	dtype, _ := ir.ParseDType(c.DType)
+	if !reduces || !ok || ir.CombineTakes(combine, dtype) != nil {
+		v.fail(15, place, "%s of %s by %.40q is not possible", c.Kind, c.DType, c.Combine)
+	}
+}
+
+// ParseCombine finds the combination of a name.
+func ParseCombine(name string) (c ir.Combine, ok bool) {
+	err := c.UnmarshalText([]byte(name))
+	return c, err == nil
+}
+
+// pairs checks those of a collective_permute: each rank sends once at most, and receives once.
+func (v *verifier) pairs(place string, c *Collective) {
+	if c.Kind != "collective_permute" && len(c.Pairs) > 0 {
+		v.fail(15, place, "%s has pairs", c.Kind)
+		return
+	}
+	var seen [2]map[int64]bool
+	for i := range seen {
+		seen[i] = map[int64]bool{}
+	}
+	for _, p := range c.Pairs {
+		for i, rank := range p {
+			if rank < 0 || rank >= c.Ranks || seen[i][rank] {
+				v.fail(15, place, "pair %d to %d is outside of the group or repeats a rank", p[0], p[1])
+				return
+			}
+			seen[i][rank] = true
+		}
 	}
 }
 

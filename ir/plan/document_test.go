@@ -33,6 +33,7 @@ func TestDocument(t *testing.T) {
 			continue
 		}
 		p := *whole
+		p.Mesh = []plan.Axis{{Name: "dp", Size: 4}} // that of the example of a collective
 		var step plan.Step
 		dec := json.NewDecoder(strings.NewReader(m[1]))
 		dec.DisallowUnknownFields()
@@ -52,7 +53,7 @@ func TestDocument(t *testing.T) {
 			kinds[kind] = true
 		}
 	}
-	for _, kind := range []string{"launch", "copy", "fill", "if", "while"} {
+	for _, kind := range []string{"launch", "copy", "fill", "if", "while", "collective"} {
 		if !kinds[kind] {
 			t.Errorf("no example of a step %s", kind)
 		}

@@ -238,6 +238,9 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
+	for _, f := range meshFaults {
+		covered[f.rule] = true
+	}
 	source, err := os.ReadFile("verify.go")
 	if err != nil {
 		t.Fatal(err)
@@ -450,6 +453,7 @@ func TestSignature(t *testing.T) {
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte(sampleText(f)))
 	f.Add([]byte(controlText(f)))
+	f.Add([]byte(meshEdited(f)))
 	f.Add([]byte(`{"version":"1.0","target":"t","entry":"e","steps":[{}]}`))
 	f.Add([]byte(`{"version":"1.0","dims":[{"name":"n"}],"buffers":[{"kind":"arena","size":"n*n - 1","after":[0]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

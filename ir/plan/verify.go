@@ -29,12 +29,14 @@ package plan
 //	P12  A copy is between two buffers of equal size. A fill's pattern has 1, 2, 4 or 8 bytes,
 //	     in hex, and divides the buffer's size.
 //	P13  A buffer that a launch writes without reading (w) is no other argument of it.
-//	P15  The mesh's axes have distinct names and sizes of at least 1; a dim "rank.AXIS" has the bounds of the
-//	     axis. A collective is a known one of a known element type, over axes of the mesh, each once,
-//	     with as many ranks as they have. A tensor that ranks divide has on one rank the shape that its
-//	     sharding gives.
-//	P16  The buffers of a collective differ and have the sizes that its kind asks for.
 //	P14  The predicate of an if or a while is a buffer of 1 byte.
+//	P15  The mesh's axes have distinct names and sizes of at least 1; a dim "rank.AXIS" has the
+//	     bounds of the axis. A collective is a known one of a known element type, over axes of the
+//	     mesh, each once, with as many ranks as they have. It combines, where it reduces, in a way
+//	     that the type has; ranks of pairs are in the group, each source and target once. A tensor
+//	     that ranks divide has on one rank the shape that its sharding gives.
+//	P16  The buffers of a collective differ and have the sizes that its kind asks for, whole
+//	     elements, the same on all ranks.
 
 import (
 	"encoding/hex"
@@ -49,7 +51,7 @@ import (
 // of a kernel; nil leaves the kernels out. The error is a diag.List of at most 20 diagnostics
 // (W5003) with the rule's number and the place.
 func Verify(p *Plan, kernels func(name string) (params int, ok bool)) error {
-	v := &verifier{p: p, kernels: kernels, dims: map[string]Dim{}, reads: byState(p.Inputs), replaces: byState(p.Outputs)}
+	v := &verifier{p: p, kernels: kernels, dims: map[string]Dim{}, rankDims: map[string]bool{}, reads: byState(p.Inputs), replaces: byState(p.Outputs)}
 	v.header()
 	v.mesh()
 	v.tensors()
@@ -75,7 +77,8 @@ type verifier struct {
 	next    int // number of the next step
 
 	dims            map[string]Dim
-	reads, replaces map[string]int // input and output by state
+	rankDims        map[string]bool // coordinates on the mesh
+	reads, replaces map[string]int  // input and output by state
 }
 
 func (v *verifier) fail(rule int, place, format string, args ...any) {
