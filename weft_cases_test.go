@@ -51,7 +51,7 @@ func TestCases(t *testing.T) {
 	if err := s.schedule(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	assembleAll(t, []*subject{s})
+	assembleAll(t, []*subject{s}, corpusTarget)
 	runCases(t, s, cases)
 }
 

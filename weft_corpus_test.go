@@ -33,7 +33,7 @@ func TestCorpus(t *testing.T) {
 			}
 		}
 	}
-	kernels, owner := assembleAll(t, subjects)
+	kernels, owner := assembleAll(t, subjects, corpusTarget)
 	for _, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

@@ -240,9 +240,9 @@ func optionalPasses() []string {
 // corpusTarget is the target whose kernels run on the emulator.
 const corpusTarget = "sm_80"
 
-// assembleAll makes the PTX of all subjects with few runs of llc. It returns the kernels, and
+// assembleAll makes the PTX of all subjects for a target with few runs of llc. It returns the kernels, and
 // for each the first subject that has it.
-func assembleAll(t testing.TB, subjects []*subject) ([]llvm.Module, map[string]string) {
+func assembleAll(t testing.TB, subjects []*subject, cpu string) ([]llvm.Module, map[string]string) {
 	t.Helper()
 	var kernels []llvm.Module
 	owner := map[string]string{}
@@ -255,15 +255,15 @@ func assembleAll(t testing.TB, subjects []*subject) ([]llvm.Module, map[string]s
 		}
 	}
 	byName := map[string]ptx.Entry{}
-	for _, e := range compileKernels(t, kernels, corpusTarget) {
+	for _, e := range compileKernels(t, kernels, cpu) {
 		byName[e.Name] = e
 	}
-	header, err := target.Find(corpusTarget)
+	header, err := target.Find(cpu)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range subjects {
-		text := fmt.Sprintf(".version %s\n.target %s\n.address_size 64\n", header.PTX, corpusTarget)
+		text := fmt.Sprintf(".version %s\n.target %s\n.address_size 64\n", header.PTX, cpu)
 		var entries []ptx.Entry
 		for _, k := range s.compiled.Lowered.Kernels {
 			entries = append(entries, byName[k.Name])
@@ -273,7 +273,7 @@ func assembleAll(t testing.TB, subjects []*subject) ([]llvm.Module, map[string]s
 				t.Fatal(err)
 			}
 		}
-		s.compiled.PTX[corpusTarget] = []byte(text)
+		s.compiled.PTX[cpu] = []byte(text)
 	}
 	return kernels, owner
 }

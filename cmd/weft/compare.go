@@ -28,6 +28,10 @@ type extreme struct {
 	Want  string  `json:"want"`
 }
 
+func comparisonOf(r compare.Result) *comparison {
+	return &comparison{r.Equal(), r.Problem, r.Elements, r.Mismatches, extremeOf(r.Absolute), extremeOf(r.Relative), extremeOf(r.Worst), r.Tolerance}
+}
+
 func extremeOf(e compare.Extreme) *extreme {
 	if e.Index == nil {
 		return nil
@@ -61,7 +65,7 @@ func (a *app) compare(reports []outputReport, outputs []output, s signature, exp
 			tolerance.Absolute = f.absolute
 		}
 		r := compare.Tensors(o.tensor, want, tolerance)
-		reports[i].Comparison = &comparison{r.Equal(), r.Problem, r.Elements, r.Mismatches, extremeOf(r.Absolute), extremeOf(r.Relative), extremeOf(r.Worst), r.Tolerance}
+		reports[i].Comparison = comparisonOf(r)
 		if !r.Equal() {
 			wrong = append(wrong, o.key)
 		}
@@ -92,7 +96,7 @@ func printComparisons(w io.Writer, reports []outputReport) {
 			result := "ok"
 			if !c.Equal {
 				result = fmt.Sprintf("DIFFERS in %d of %d", c.Mismatches, c.Elements)
-				details = append(details, fmt.Sprintf("%s%s is %s, expected %s", o.Output, indices(c.Worst.At), c.Worst.Got, c.Worst.Want))
+				details = append(details, c.detail(o.Output))
 			}
 			row = append(row, errorText(c.Absolute), indexText(c.Absolute), errorText(c.Relative), indexText(c.Relative),
 				fmt.Sprintf("%.3g", c.Tolerance.Relative), fmt.Sprintf("%.3g", c.Tolerance.Absolute), result)

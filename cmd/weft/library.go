@@ -85,11 +85,16 @@ func (m *model) onDevice(ctx context.Context, name, want string, given weights.S
 	if err != nil {
 		return nil, err
 	}
-	s := &deviceSession{name: name, device: device}
-	s.closers = append(s.closers, device)
+	s := &deviceSession{name: name, device: device, closers: []io.Closer{device}}
+	return m.openOn(ctx, s, want, given)
+}
+
+// openOn makes a session of one that has nothing but a device. It closes it on errors.
+func (m *model) openOn(ctx context.Context, s *deviceSession, want string, given weights.Source) (session, error) {
+	var err error
 	art := m.artifact
 	if art == nil {
-		if want, err = weftruntime.ChooseTarget(targets, want, device.Properties()); err == nil {
+		if want, err = weftruntime.ChooseTarget(weft.Targets(), want, s.device.Properties()); err == nil {
 			art, err = m.compileToRun(ctx, want, s)
 		}
 		if err == nil {
@@ -97,7 +102,7 @@ func (m *model) onDevice(ctx context.Context, name, want string, given weights.S
 		}
 	}
 	if err == nil {
-		s.Session, err = weftruntime.Open(art, device, weftruntime.Options{Target: want, Weights: given})
+		s.Session, err = weftruntime.Open(art, s.device, weftruntime.Options{Target: want, Weights: given})
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

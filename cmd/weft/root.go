@@ -48,7 +48,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.PersistentFlags().Var(choice(&a.format, render.Formats()...), "format", "print diagnostics as `FORMAT`: text, json, sarif or github")
 	completeWith(root, "format", render.Formats())
-	root.AddCommand(a.compileCommand(), a.runCommand(), a.benchCommand(), a.inspectCommand(), a.verifyCommand(), a.supportCommand(), a.ptxCommand(),
+	root.AddCommand(a.compileCommand(), a.runCommand(), a.benchCommand(), a.conformanceCommand(), a.inspectCommand(), a.verifyCommand(), a.supportCommand(), a.ptxCommand(),
 		a.passesCommand(), a.explainCommand(), a.doctorCommand(), a.reproduceCommand(), a.versionCommand())
 	return root
 }

@@ -3,8 +3,8 @@
 #
 #	gpu.sh FOLDER RESULTS [PART...]
 #
-# FOLDER is what prepare.sh made; RESULTS gets a JSON file and a log for each measurement. PART is agree, kernels, models,
-# or the name of one kernel or model; without any, all run in that order. At the end, and whenever it is ended by a signal,
+# FOLDER is what prepare.sh made; RESULTS gets a JSON file and a log for each measurement. PART is bits, agree, kernels,
+# models, or the name of one kernel or model; without any, all run in that order. At the end, and whenever it is ended by a signal,
 # a table of what was measured is printed.
 #
 # WEFT    the weft built with CUDA (build/weft-cuda)      DEVICE  cuda (or emu, to try the script)
@@ -13,12 +13,12 @@
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
-[ $# -ge 2 ] || { echo "usage: gpu.sh FOLDER RESULTS [agree|kernels|models|NAME...]" >&2; exit 2; }
+[ $# -ge 2 ] || { echo "usage: gpu.sh FOLDER RESULTS [bits|agree|kernels|models|NAME...]" >&2; exit 2; }
 folder=$(cd "$1" && pwd) || exit 2
 mkdir -p "$2" || exit 2
 results=$(cd "$2" && pwd)
 shift 2
-parts=${*:-agree kernels models}
+parts=${*:-bits agree kernels models}
 weft=${WEFT:-$root/build/weft-cuda}
 python=${PYTHON:-python3}
 device=${DEVICE:-cuda}
@@ -69,6 +69,16 @@ measure() {
 
 "$weft" doctor >"$results/doctor.txt" 2>&1
 "$weft" version >"$results/version.txt" 2>&1
+
+# What the emulator computed, bit for bit: the programs with kernels of both kinds of target, the models with their own.
+for case in programs:sm_80 programs:sm_90a agree:; do
+	part=${case%%:*} target=${case#*:}
+	wanted bits "bits.$part" && [ -d "$folder/expected/$part" ] && [ "$(left)" -gt 10 ] || continue
+	result=$results/bits.$part${target:+.$target}
+	timeout -k 5 "$(left)" "$weft" conformance "$folder/$part" --device "$device" ${target:+--target "$target"} --expect "$folder/expected/$part" \
+		--exact --json >"$result.json" 2>"$result.log"
+	echo "bits of $part${target:+ for $target}: status $?: $(head -n 1 "$result.log")" >&2
+done
 
 for artifact in "$folder"/agree/*/*.weft; do
 	[ -f "$artifact" ] || continue

@@ -5,6 +5,8 @@
 #
 # FOLDER/kernels/NAME.weft             the programs of this folder
 # FOLDER/agree/NAME/FORMAT.weft, io*   the models of testdata/models, with their references
+# FOLDER/programs/NAME/program.weft, io*  the programs of testdata/programs in all their schedules, with inputs
+# FOLDER/expected/...                  what the emulator computes for these two
 # FOLDER/models/NAME.weft, NAME.*      MODELS/NAME/model.pt2 or model.json.zip (see models.py), with random weights where
 #                                      the file has none, and the file itself for PyTorch
 #
@@ -13,7 +15,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 [ $# -ge 1 ] || { echo "usage: prepare.sh FOLDER [MODELS]" >&2; exit 2; }
-mkdir -p "$1/kernels" "$1/agree" "$1/models"
+mkdir -p "$1/kernels" "$1/agree" "$1/models" "$1/programs"
 out=$(cd "$1" && pwd)
 models=${2:-}
 weft=${WEFT:-$root/build/weft}
@@ -41,6 +43,14 @@ for folder in "$root"/testdata/models/*/; do
 		[ ! -f "$folder/model.$format" ] || compile "$folder/model.$format" "$out/agree/$name/$format.weft"
 	done
 	cp "$folder"/io*.safetensors "$out/agree/$name/"
+done
+(cd "$root" && go test . -count=1 -run '^TestRecordCorpus$' -record "$out/programs" >"$out/programs.log" 2>&1) || {
+	echo "the programs could not be written: $(head -n 1 "$out/programs.log")" >&2
+	failed=$((failed + 1))
+}
+for part in programs agree; do
+	"$weft" conformance "$out/$part" --device emu --outputs "$out/expected/$part" >"$out/$part.emu.txt" 2>&1 || true
+	tail -n 1 "$out/$part.emu.txt" >&2
 done
 if [ -n "$models" ]; then
 	for file in "$models"/*/model.pt2 "$models"/*/model.json.zip; do

@@ -59,6 +59,51 @@ def agreement(folder):
         print(f"{len(rows) - 1} comparisons, {failures} failed\n")
 
 
+def bits_rows(cases):
+    """A row for each folder: its cases in all formats and sizes together."""
+    rows = {}
+    for c in cases:
+        row = rows.setdefault((c["folder"], bool(c.get("approximate"))), {"cases": 0, "kernels": 0, "outputs": 0, "elements": 0, "different": 0, "error": 0.0, "results": set()})
+        row["cases"] += 1
+        row["kernels"] = max(row["kernels"], c["kernels"])
+        row["results"].add(c["result"])
+        for o in c.get("outputs") or []:
+            found = o.get("comparison") or {}
+            row["outputs"] += 1
+            row["elements"] += found.get("elements", 0)
+            row["different"] += found.get("mismatches", 0)
+            row["error"] = max(row["error"], float((found.get("largest_absolute") or {}).get("error", 0)))
+    return sorted(rows.items())
+
+
+def bits(folder):
+    """What weft conformance --exact found: first what must be equal, then what instructions leave open, then where it differs."""
+    for path in sorted(glob.glob(os.path.join(folder, "bits.*.json"))):
+        name, data = os.path.basename(path)[len("bits.") : -len(".json")], load(path)
+        if data is None:
+            print(f"bits of {name}: {log_line(path)}\n")
+            continue
+        for approximate in (False, True):
+            rows = [["program" if not approximate else "approximate", "kernels", "cases", "outputs", "elements", "different", "max error", "result"]]
+            for (program, kind), row in bits_rows(data["cases"]):
+                if kind == approximate:
+                    rows.append([program, row["kernels"], row["cases"], row["outputs"], row["elements"], row["different"], number(row["error"], 3), ", ".join(sorted(row["results"]))])
+            show(rows)
+        for c in data["cases"]:
+            for o in c.get("outputs") or []:
+                found = o.get("comparison") or {}
+                if found and not found["equal"]:
+                    worst = found.get("worst_mismatch") or {}
+                    print(f"{c['folder']} {c['model']} {c['inputs']} {o['output']} {o['type']}: {found.get('problem') or ''}{found['mismatches']} differ, first "
+                          f"{worst.get('at')}: {worst.get('got')}, emulator {worst.get('want')}")
+            if c.get("error"):
+                print(f"{c['folder']} {c['model']} {c['inputs']}: {c['error']}")
+        exact = [c for c in data["cases"] if not c.get("approximate")]
+        equal = sum(c["result"] == "equal" for c in exact)
+        print(f"bits of {name} on {data['device']}: {equal} of {len(exact)} cases without approximate instructions equal the emulator bit for bit; "
+              f"{sum(c['result'] == 'within' for c in data['cases'])} of {len(data['cases']) - len(exact)} with them within tolerance\n")
+
+
 def check_of(data):
     checks = {c["check"]: c for c in (data.get("torch") or {}).get("checks") or []}
     weft, eager = checks.get("weft"), checks.get("eager")
@@ -147,6 +192,7 @@ def main():
         else:
             continue
         break
+    bits(folder)
     agreement(folder)
     table_of(folder, "kernel")
     table_of(folder, "model")
