@@ -103,6 +103,9 @@ func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
 	case kernel.Load:
 		return e.load(x, args[0])
 	case kernel.Lane:
+		if load := x.Args[0]; wordPairs(load.Buffer, int(load.Imm)) {
+			return e.halfOfWord(args[0], x.Imm)
+		}
 		return e.fromMemory(x.Args[0].Buffer.DType, e.lane(x.Args[0].Buffer.DType, args[0], x.Imm))
 	case kernel.Shuffle:
 		return e.shuffle(x, args[0])
@@ -179,12 +182,17 @@ func (e *emitter) load(x *kernel.Expr, index value.Value) value.Value {
 	if lanes > 1 {
 		t = types.NewVector(uint64(lanes), element)
 	}
+	if wordPairs(x.Buffer, lanes) {
+		t = types.NewVector(uint64(lanes/2), types.I32)
+		if lanes == 2 {
+			t = types.I32
+		}
+		p = b.NewBitCast(p, pointerLike(p, t))
+	}
 	if lanes > 1 && x.Buffer.DType.Size() == 1 {
 		// Vectors of bytes go through memory when compared; an integer of the same width does not.
 		t = types.NewInt(uint64(8 * lanes))
-		wide := types.NewPointer(t)
-		wide.AddrSpace = p.Type().(*types.PointerType).AddrSpace
-		p = b.NewBitCast(p, wide)
+		p = b.NewBitCast(p, pointerLike(p, t))
 	}
 	load := b.NewLoad(t, p)
 	load.Align = ir.Align(lanes * x.Buffer.DType.Size())
@@ -201,6 +209,31 @@ func (e *emitter) lane(t weft.DType, v value.Value, i int64) value.Value {
 		return b.NewTrunc(b.NewLShr(v, constant.NewInt(v.Type().(*types.IntType), 8*i)), types.I8)
 	}
 	return b.NewExtractElement(v, constant.NewInt(types.I32, i))
+}
+
+// wordPairs tells whether a load's lanes are taken as pairs in words: bfloat16, which becomes a float by a shift or a mask.
+func wordPairs(buf *kernel.Buffer, lanes int) bool { return lanes > 1 && buf.DType == weft.BF16 }
+
+// halfOfWord is lane i of bfloat16 pairs as a float.
+func (e *emitter) halfOfWord(words value.Value, i int64) value.Value {
+	b := e.top().block
+	word := words
+	if _, ok := words.Type().(*types.VectorType); ok {
+		word = b.NewExtractElement(words, constant.NewInt(types.I32, i/2))
+	}
+	if i%2 == 0 {
+		word = b.NewShl(word, constant.NewInt(types.I32, 16))
+	} else {
+		word = b.NewAnd(word, constant.NewInt(types.I32, -1<<16))
+	}
+	return b.NewBitCast(word, types.Float)
+}
+
+// pointerLike is the type of pointers to t in the address space of p.
+func pointerLike(p value.Value, t types.Type) *types.PointerType {
+	to := types.NewPointer(t)
+	to.AddrSpace = p.Type().(*types.PointerType).AddrSpace
+	return to
 }
 
 // fromMemory turns an element as stored into a value as held.
@@ -234,6 +267,10 @@ func (e *emitter) toMemory(t weft.DType, v value.Value) value.Value {
 func (e *emitter) store(s *kernel.Store) {
 	index := e.value(s.Index)
 	lanes := len(s.Values)
+	if wordPairs(s.Buffer, lanes) {
+		e.storePairs(s, index)
+		return
+	}
 	values := make([]value.Value, lanes)
 	for i, x := range s.Values {
 		values[i] = e.value(x)
@@ -244,13 +281,48 @@ func (e *emitter) store(s *kernel.Store) {
 	b := e.top().block
 	v := values[0]
 	if lanes > 1 {
-		v = constant.NewUndef(types.NewVector(uint64(lanes), memory(s.Buffer.DType)))
-		for i := range values {
-			v = b.NewInsertElement(v, values[i], constant.NewInt(types.I32, int64(i)))
-		}
+		v = e.vector(memory(s.Buffer.DType), values)
 	}
 	st := b.NewStore(v, e.pointer(s.Buffer, index, lanes))
 	st.Align = ir.Align(lanes * s.Buffer.DType.Size())
+}
+
+// storePairs stores bfloat16 as words of two.
+func (e *emitter) storePairs(s *kernel.Store, index value.Value) {
+	words := make([]value.Value, len(s.Values)/2)
+	for i := range words {
+		words[i] = e.pair(s.Values[2*i+1], s.Values[2*i])
+	}
+	b := e.top().block
+	v := words[0]
+	if len(words) > 1 {
+		v = e.vector(types.I32, words)
+	}
+	p := e.pointer(s.Buffer, index, len(s.Values))
+	st := b.NewStore(v, b.NewBitCast(p, pointerLike(p, v.Type())))
+	st.Align = ir.Align(len(s.Values) * s.Buffer.DType.Size())
+}
+
+// pair is the word of two held bfloat16: what is still to be rounded is rounded together.
+func (e *emitter) pair(high, low *kernel.Expr) value.Value {
+	rounded := func(x *kernel.Expr) bool { return x.Op == kernel.RoundHalf && weft.DType(x.Imm) == weft.BF16 }
+	if rounded(high) && rounded(low) {
+		return e.roundPair(e.value(high.Args[0]), e.value(low.Args[0]))
+	}
+	x, y := e.value(high), e.value(low)
+	b := e.top().block
+	upper := b.NewAnd(b.NewBitCast(x, types.I32), constant.NewInt(types.I32, -1<<16))
+	return b.NewOr(upper, b.NewLShr(b.NewBitCast(y, types.I32), constant.NewInt(types.I32, 16)))
+}
+
+// vector joins values.
+func (e *emitter) vector(element types.Type, values []value.Value) value.Value {
+	b := e.top().block
+	var v value.Value = constant.NewUndef(types.NewVector(uint64(len(values)), element))
+	for i := range values {
+		v = b.NewInsertElement(v, values[i], constant.NewInt(types.I32, int64(i)))
+	}
+	return v
 }
 
 // shuffle moves 32 bits at a time.
@@ -280,12 +352,17 @@ func (e *emitter) shuffle(x *kernel.Expr, v value.Value) value.Value {
 	return b.NewTrunc(word(b.NewZExt(v, types.I32)), register(x.Type))
 }
 
-// round rounds a float to nearest even at the precision of a half type.
+// round rounds a float to nearest even at the precision of a half type. For bfloat16 that is one instruction: rounded beside a
+// zero, in the high half of a register, it is the float again.
 func (e *emitter) round(half weft.DType, v value.Value) value.Value {
 	b := e.top().block
 	if half == weft.F16 {
 		return b.NewFPExt(b.NewFPTrunc(v, types.Half), types.Float)
 	}
-	bits := e.asm("cvt.rn.bf16.f32", []weft.DType{weft.I16}, []value.Value{v})
-	return b.NewBitCast(b.NewShl(b.NewZExt(bits, types.I32), constant.NewInt(types.I32, 16)), types.Float)
+	return b.NewBitCast(e.roundPair(v, constant.NewFloat(types.Float, 0)), types.Float)
+}
+
+// roundPair rounds two floats to bfloat16: high and low half of a word.
+func (e *emitter) roundPair(high, low value.Value) value.Value {
+	return e.asm("cvt.rn.bf16x2.f32", []weft.DType{weft.I32}, []value.Value{high, low})
 }
