@@ -58,7 +58,7 @@ func Functions[V any]() []Function[V] {
 		unary(Info{Name: "digamma", ULP32: 0.51, ULP64: 1.95,
 			Doc:    "derivative of log Gamma(x); ∓Inf at ±0, NaN at negative integers",
 			Method: "polynomial around the positive zero, which is a factor; recurrence up to 6, asymptotic series beyond, reflection for x < 0; float32 in float64"}, inDouble(digamma[V]), digamma[V]),
-		unary(Info{Name: "erf", ULP32: 1.95, ULP64: 0.95,
+		unary(Info{Name: "erf", ULP32: 1.99, ULP64: 0.95,
 			Doc:    "error function",
 			Method: "h - h^2/4 with a polynomial h = 2(1 - sqrt(erfc)) (float32); odd polynomial up to 27/32, 1 - erfc beyond (float64)"}, erf32[V], erf64[V]),
 		unary(Info{Name: "erf_inv", ULP32: 1.62, ULP64: 1.9,
