@@ -72,12 +72,12 @@ measure() {
 
 # What the emulator computed, bit for bit: the programs with kernels of both kinds of target, the models with their own.
 for case in programs:sm_80 programs:sm_90a agree:; do
-	part=${case%%:*} target=${case#*:}
-	wanted bits "bits.$part" && [ -d "$folder/expected/$part" ] && [ "$(left)" -gt 10 ] || continue
-	result=$results/bits.$part${target:+.$target}
-	timeout -k 5 "$(left)" "$weft" conformance "$folder/$part" --device "$device" ${target:+--target "$target"} --expect "$folder/expected/$part" \
+	name=${case%%:*} target=${case#*:}
+	wanted bits "bits.$name" && [ -d "$folder/expected/$name" ] && [ "$(left)" -gt 10 ] || continue
+	result=$results/bits.$name${target:+.$target}
+	timeout -k 5 "$(left)" "$weft" conformance "$folder/$name" --device "$device" ${target:+--target "$target"} --expect "$folder/expected/$name" \
 		--exact --json >"$result.json" 2>"$result.log"
-	echo "bits of $part${target:+ for $target}: status $?: $(head -n 1 "$result.log")" >&2
+	echo "bits of $name${target:+ for $target}: status $?: $(head -n 1 "$result.log")" >&2
 done
 
 for artifact in "$folder"/agree/*/*.weft; do

@@ -76,28 +76,38 @@ def bits_rows(cases):
     return sorted(rows.items())
 
 
+def differences(cases):
+    for c in cases:
+        where = f"{c['folder']} {c['model']} {c['inputs']}"
+        for o in c.get("outputs") or []:
+            found = o.get("comparison") or {}
+            if found and not found["equal"]:
+                worst = found.get("worst_mismatch") or {}
+                yield f"{where} {o['output']} {o['type']}: {found.get('problem') or ''}{found['mismatches']} differ, first {worst.get('at')}: {worst.get('got')}, emulator {worst.get('want')}"
+        if c.get("error"):
+            yield f"{where}: {c['error']}"
+
+
 def bits(folder):
-    """What weft conformance --exact found: first what must be equal, then what instructions leave open, then where it differs."""
+    """What weft conformance --exact found: what is equal, what is not, what instructions leave open, and where it differs."""
     for path in sorted(glob.glob(os.path.join(folder, "bits.*.json"))):
         name, data = os.path.basename(path)[len("bits.") : -len(".json")], load(path)
         if data is None:
             print(f"bits of {name}: {log_line(path)}\n")
             continue
+        rows = bits_rows(data["cases"])
+        print(f"{name}, equal: " + ", ".join(f"{program} ({row['elements']})" for (program, kind), row in rows if not kind and row["results"] == {"equal"}) + "\n")
         for approximate in (False, True):
-            rows = [["program" if not approximate else "approximate", "kernels", "cases", "outputs", "elements", "different", "max error", "result"]]
-            for (program, kind), row in bits_rows(data["cases"]):
-                if kind == approximate:
-                    rows.append([program, row["kernels"], row["cases"], row["outputs"], row["elements"], row["different"], number(row["error"], 3), ", ".join(sorted(row["results"]))])
-            show(rows)
-        for c in data["cases"]:
-            for o in c.get("outputs") or []:
-                found = o.get("comparison") or {}
-                if found and not found["equal"]:
-                    worst = found.get("worst_mismatch") or {}
-                    print(f"{c['folder']} {c['model']} {c['inputs']} {o['output']} {o['type']}: {found.get('problem') or ''}{found['mismatches']} differ, first "
-                          f"{worst.get('at')}: {worst.get('got')}, emulator {worst.get('want')}")
-            if c.get("error"):
-                print(f"{c['folder']} {c['model']} {c['inputs']}: {c['error']}")
+            table = [["approximate" if approximate else "not equal", "kernels", "cases", "outputs", "elements", "different", "max error", "result"]]
+            for (program, kind), row in rows:
+                if kind == approximate and row["results"] != {"equal"}:
+                    table.append([program, row["kernels"], row["cases"], row["outputs"], row["elements"], row["different"], number(row["error"], 3), ", ".join(sorted(row["results"]))])
+            show(table)
+        lines = list(differences(data["cases"]))
+        for line in lines[:30]:
+            print(line)
+        if len(lines) > 30:
+            print(f"... and {len(lines) - 30} more")
         exact = [c for c in data["cases"] if not c.get("approximate")]
         equal = sum(c["result"] == "equal" for c in exact)
         print(f"bits of {name} on {data['device']}: {equal} of {len(exact)} cases without approximate instructions equal the emulator bit for bit; "
