@@ -46,6 +46,14 @@ type Capturer interface {
 	EndCapture(Stream) (Graph, error)
 }
 
+// HostMemory is a Device whose memory the host can touch in place.
+type HostMemory interface {
+	// Host gives size bytes of device memory, for what access says, until the memory is freed.
+	// The device must be idle on them. Bytes to be read must have been written; bytes to be written
+	// count as that.
+	Host(at Pointer, size int64, access Access) ([]byte, error)
+}
+
 // Graph is recorded work. Replay enqueues it on a stream.
 type Graph interface {
 	Replay(Stream) error

@@ -49,8 +49,9 @@ type Device struct {
 }
 
 var (
-	_ runtime.Device   = (*Device)(nil)
-	_ runtime.Capturer = (*Device)(nil)
+	_ runtime.Device     = (*Device)(nil)
+	_ runtime.Capturer   = (*Device)(nil)
+	_ runtime.HostMemory = (*Device)(nil)
 )
 
 // New returns a device with empty memory.
@@ -141,6 +142,26 @@ func (d *Device) Download(dst []byte, src runtime.Pointer) error {
 	}
 	copy(dst, a.data[offset:])
 	return nil
+}
+
+// Host implements runtime.HostMemory.
+func (d *Device) Host(at runtime.Pointer, size int64, access runtime.Access) ([]byte, error) {
+	if d.capture != nil {
+		return nil, fmt.Errorf("emulator: access of the host during a capture")
+	}
+	a, offset, err := d.memory.find(uint64(at), size)
+	if err != nil {
+		return nil, fmt.Errorf("emulator: access of the host: %w", err)
+	}
+	if access&runtime.Read != 0 {
+		if bad := a.init.firstUnset(offset, offset+size); bad >= 0 {
+			return nil, fmt.Errorf("emulator: access of the host to %d bytes at 0x%x: byte %d was never written", size, uint64(at), bad-offset)
+		}
+	}
+	if access&runtime.Write != 0 {
+		a.init.set(offset, offset+size)
+	}
+	return a.data[offset : offset+size : offset+size], nil
 }
 
 // Load implements runtime.Device.
