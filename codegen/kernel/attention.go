@@ -13,62 +13,89 @@ import (
 // which are scaled when the largest score grows. Scores are in units of log2, so that the
 // exponential is one instruction. Masks and the causal rule are functions of the index.
 type attention struct {
-	*group
-	op               *ir.Op
-	attrs            *ir.AttentionAttrs
-	dtype            ir.DType
-	queries, keys    ir.Dim // S, T
-	depth, width     int    // D, E
-	batch, head      *Expr
-	first            *Expr // first query of the block
+	*attentionBlock
 	lane, row        *Expr // row: the thread's first query (the other is 8 further)
 	pair             *Expr // the thread's first column in 8
 	q, k, v          *sharedTile
 	high, low, eight *Expr
 }
 
+// attentionBlock is a block's part of attention: TileM queries of one head.
+type attentionBlock struct {
+	*group
+	op            *ir.Op
+	attrs         *ir.AttentionAttrs
+	dtype         ir.DType // of the operands
+	queries, keys ir.Dim   // S, T
+	depth, width  int      // D, E
+	batch, head   *Expr
+	keyHead       *Expr // the head of keys and values
+	first         *Expr // first query of the block
+}
+
 const log2e = math.Log2E
 
 // buildAttention emits the kernel of an attention group.
 func (g *group) buildAttention() {
-	a := &attention{group: g, op: g.anchor, attrs: g.anchor.Attrs.(*ir.AttentionAttrs)}
+	if g.schedule.Stages == 0 {
+		g.buildCoresAttention()
+		return
+	}
+	a := &attention{attentionBlock: g.placeAttention()}
 	a.place()
 	fragments := a.loadQueries()
 	state := a.overKeys(fragments)
 	a.finish(state)
 }
 
-// place computes the block's and the thread's part of the work.
-func (a *attention) place() {
-	ev, b, s := a.ev, a.ev.b, a.schedule
+// placeAttention computes the block's part of the work.
+func (g *group) placeAttention() *attentionBlock {
+	ev, b := g.ev, g.ev.b
+	a := &attentionBlock{group: g, op: g.anchor, attrs: g.anchor.Attrs.(*ir.AttentionAttrs)}
 	q, k, v := ev.shape(a.op.Operands[0]), ev.shape(a.op.Operands[1]), ev.shape(a.op.Operands[2])
 	a.dtype = ev.entry.Type(a.op.Operands[0]).DType
 	a.queries, a.keys = q[2], k[2]
 	a.depth, a.width = constant(q[3]), constant(v[3])
-	block, head, batch := b.Blocks(a.queries.CeilDiv(int64(s.TileM)), q[1], q[0])
+	rows := int64(g.schedule.TileM)
+	block, head, batch := b.Blocks(a.queries.CeilDiv(rows), q[1], q[0])
 	a.batch, a.head = batch, head
 	repeats, _ := q[1].DivExact(k[1])
-	group, _ := b.DivMod(a.head, b.Size(repeats))
-	a.first = b.Mul(block, b.Idx(int64(s.TileM)))
+	a.keyHead, _ = b.DivMod(a.head, b.Size(repeats))
+	a.first = b.Mul(block, b.Idx(rows))
+	return a
+}
+
+// tile is the tile of an operand in shared memory, whose rows are positions of a head from
+// first and the tile's origin on. Columns from limit on are zero.
+func (a *attentionBlock) tile(operand, height int, head, first *Expr) *sharedTile {
+	ev, b := a.ev, a.ev.b
+	value := a.op.Operands[operand]
+	dims := ev.shape(value)
+	t := &sharedTile{ev: ev, threads: a.schedule.Threads, dtype: a.dtype, value: value, width: constant(dims[3]), height: height}
+	t.whole = t.width%t.chunk() == 0
+	t.at = func(origin, row, column, bound *Expr) (*Point, *Expr) {
+		at := b.Add(b.Add(first, origin), row)
+		inside := b.And(b.Less(at, b.Size(dims[2])), b.Less(bound, b.Size(dims[3])))
+		return ev.at(dims, []*Expr{a.batch, head, at, column}), inside
+	}
+	return t
+}
+
+// place computes the thread's part of the work.
+func (a *attention) place() {
+	b, s := a.ev.b, a.schedule
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	quad, pair := b.DivMod(lane, b.Idx(4))
 	a.lane = lane
 	a.row = b.Add(b.Mul(warp, b.Idx(16)), quad)
 	a.pair = b.Mul(pair, b.Idx(2))
 	a.high, a.low, a.eight = matrixLane(b, lane)
-	tile := func(operand, height, width, stages int, head *Expr, first *Expr, limit ir.Dim) *sharedTile {
-		value := a.op.Operands[operand]
-		t := &sharedTile{ev: ev, threads: s.Threads, dtype: a.dtype, value: value, width: width, height: height, whole: true}
-		t.at = func(origin, row, column, _ *Expr) (*Point, *Expr) {
-			at := b.Add(b.Add(first, origin), row)
-			return ev.at(ev.shape(value), []*Expr{a.batch, head, at, column}), b.Less(at, b.Size(limit))
-		}
-		t.allocate(stages)
-		return t
-	}
-	a.q = tile(0, s.TileM, a.depth, 1, a.head, a.first, a.queries)
-	a.k = tile(1, s.TileN, a.depth, s.Stages, group, b.Idx(0), a.keys)
-	a.v = tile(2, s.TileN, a.width, s.Stages, group, b.Idx(0), a.keys)
+	a.q = a.tile(0, s.TileM, a.head, a.first)
+	a.k = a.tile(1, s.TileN, a.keyHead, b.Idx(0))
+	a.v = a.tile(2, s.TileN, a.keyHead, b.Idx(0))
+	a.q.allocate(1)
+	a.k.allocate(s.Stages)
+	a.v.allocate(s.Stages)
 }
 
 func constant(d ir.Dim) int {
@@ -96,7 +123,7 @@ func (a *attention) loadQueries() [][]*Expr {
 }
 
 // limit is the number of keys that some query of the block may see.
-func (a *attention) limit() *Expr {
+func (a *attentionBlock) limit() *Expr {
 	b := a.ev.b
 	keys := b.Size(a.keys)
 	if !a.attrs.Causal {
@@ -107,7 +134,7 @@ func (a *attention) limit() *Expr {
 }
 
 // shift is what a query's position is moved by under the causal rule.
-func (a *attention) shift() *Expr {
+func (a *attentionBlock) shift() *Expr {
 	if !a.attrs.AlignEnd {
 		return a.ev.b.Idx(0)
 	}
@@ -193,10 +220,7 @@ func (a *attention) masked(x []*Expr, first *Expr) []*Expr {
 			if bias != nil {
 				y = b.Arith(Fma, ir.F32, bias[l], b.Float(ir.F32, log2e), y)
 			}
-			visible := b.Less(column, b.Size(a.keys))
-			if a.attrs.Causal {
-				visible = b.And(visible, b.Less(column, b.Add(b.Add(row, a.shift()), b.Idx(1))))
-			}
+			visible := a.visible(row, column)
 			if seen != nil {
 				visible = b.And(visible, seen[l])
 			}
@@ -206,15 +230,25 @@ func (a *attention) masked(x []*Expr, first *Expr) []*Expr {
 	return out
 }
 
-// mask evaluates the mask operand at a row and two columns: an additive bias, or what is seen.
-func (a *attention) mask(row *Expr, columns []*Expr) (bias, seen []*Expr) {
+// visible tells whether a query may see a key by its position.
+func (a *attentionBlock) visible(row, column *Expr) *Expr {
+	b := a.ev.b
+	visible := b.Less(column, b.Size(a.keys))
+	if a.attrs.Causal {
+		visible = b.And(visible, b.Less(column, b.Add(b.Add(row, a.shift()), b.Idx(1))))
+	}
+	return visible
+}
+
+// mask evaluates the mask operand at a row and several columns: an additive bias, or what is seen.
+func (a *attentionBlock) mask(row *Expr, columns []*Expr) (bias, seen []*Expr) {
 	if len(a.op.Operands) < 4 {
 		return nil, nil
 	}
 	ev, b := a.ev, a.ev.b
 	m := a.op.Operands[3]
 	dims := ev.shape(m)
-	points, valid := make([]*Point, 2), make([]*Expr, 2)
+	points, valid := make([]*Point, len(columns)), make([]*Expr, len(columns))
 	for l, column := range columns {
 		at := []*Expr{a.batch, a.head, row, column}
 		for d := range at {
@@ -224,13 +258,13 @@ func (a *attention) mask(row *Expr, columns []*Expr) (bias, seen []*Expr) {
 		}
 		points[l] = ev.at(dims, at)
 		bound := column
-		if a.keys.DivisibleBy(2, ev.prog.Divisor) {
+		if d, ok := Difference(column, columns[0]); ok && d == 1 && a.keys.DivisibleBy(2, ev.prog.Divisor) {
 			bound = columns[0]
 		}
 		valid[l] = b.And(b.Less(bound, b.Size(a.keys)), b.Less(row, b.Size(a.queries)))
 	}
 	t := ev.entry.Type(m).DType
-	values := ev.guarded(m, points, valid, repeat(b.zero(held(t)), 2))
+	values := ev.guarded(m, points, valid, repeat(b.zero(held(t)), len(columns)))
 	if t == ir.Bool {
 		return nil, values
 	}

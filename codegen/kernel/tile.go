@@ -5,16 +5,18 @@ import "weft/ir"
 // chunkSize is the number of half elements in 16 bytes.
 const chunkSize = 8
 
-// sharedTile is a tile of half elements on its way from global memory to the tensor cores. It
-// has one or several buffers (stages) of height rows and width elements in shared memory. Rows
-// are cut into chunks of 16 bytes whose order is permuted by row (swizzle), so that ldmatrix
-// and the copies that fill it meet no bank conflicts.
+// sharedTile is a tile of an operand on its way from global memory to the tensor cores, or to
+// the threads of an attention kernel. It has one or several buffers (stages) of height rows and
+// width elements in shared memory. Rows are cut into chunks of 16 bytes. Their order is permuted
+// by row (swizzle), so that ldmatrix and the copies that fill the tile meet no bank conflicts;
+// or rows are pitch elements apart.
 type sharedTile struct {
 	ev            *evaluator
 	threads       int
-	dtype         ir.DType // F16 or BF16
+	dtype         ir.DType // in shared memory
 	value         ir.Value
 	width, height int
+	pitch         int // elements from row to row where chunks are in order; 0: swizzled, width
 	shared        *Buffer
 	// at gives the element of value at a row and column of the tile whose origin is given, and
 	// whether it is inside of the operand; bound is the column that decides about the latter.
@@ -25,35 +27,45 @@ type sharedTile struct {
 
 // allocate gives the tile its shared memory.
 func (t *sharedTile) allocate(stages int) {
-	t.shared = t.ev.b.SharedArray(t.dtype, int64(stages*t.width*t.height))
+	t.shared = t.ev.b.SharedArray(t.dtype, int64(stages*t.rowPitch()*t.height))
 }
+
+// chunk is the number of elements in 16 bytes.
+func (t *sharedTile) chunk() int { return 16 / t.dtype.Size() }
+
+// rowPitch is the number of elements from one row to the next.
+func (t *sharedTile) rowPitch() int { return max(t.width, t.pitch) }
 
 // chunkOf is the thread's i-th chunk: its row, and its number in the row.
 func (t *sharedTile) chunkOf(i int) (row, chunk *Expr) {
 	b := t.ev.b
 	id := b.Add(b.ThreadIndex(), b.Idx(int64(i*t.threads)))
-	return b.DivMod(id, b.Idx(int64(t.width/chunkSize)))
+	return b.DivMod(id, b.Idx(int64(t.width/t.chunk())))
 }
 
-// swizzled is the element offset of a chunk in a stage.
-func (t *sharedTile) swizzled(row, chunk *Expr) *Expr {
+// offset is the element offset of a chunk in a stage.
+func (t *sharedTile) offset(row, chunk *Expr) *Expr {
 	b := t.ev.b
-	perRow := int64(t.width / chunkSize)
+	start, size := b.Mul(row, b.Idx(int64(t.rowPitch()))), b.Idx(int64(t.chunk()))
+	if t.pitch > 0 {
+		return b.Add(start, b.Mul(chunk, size))
+	}
+	perRow := int64(t.width / t.chunk())
 	turn := row
 	if perRow < 8 { // several rows share the 128 bytes of all banks
 		turn, _ = b.DivMod(row, b.Idx(8/perRow))
 	}
 	// A permutation by exclusive or stays inside of a power of two of chunks.
 	_, turn = b.DivMod(turn, b.Idx(min(perRow&-perRow, 8)))
-	return b.Add(b.Mul(row, b.Idx(int64(t.width))), b.Mul(b.Arith(Xor, b.Index, chunk, turn), b.Idx(chunkSize)))
+	return b.Add(start, b.Mul(b.Arith(Xor, b.Index, chunk, turn), size))
 }
 
 // points gives the elements of a chunk and whether each is inside of the operand.
 func (t *sharedTile) points(origin, row, chunk *Expr) ([]*Point, []*Expr) {
 	b := t.ev.b
-	points, valid := make([]*Point, chunkSize), make([]*Expr, chunkSize)
-	first := b.Mul(chunk, b.Idx(chunkSize))
-	for l := range chunkSize {
+	points, valid := make([]*Point, t.chunk()), make([]*Expr, t.chunk())
+	first := b.Mul(chunk, b.Idx(int64(t.chunk())))
+	for l := range points {
 		column := b.Add(first, b.Idx(int64(l)))
 		bound := first
 		if !t.whole {
@@ -78,7 +90,7 @@ func (t *sharedTile) plainLoad(origin, row, chunk *Expr) (load, valid *Expr, ok 
 	}
 	values := t.ev.value(t.value, t.ev.clampPoints(points, inside))
 	for i, x := range values {
-		if x.Op != Lane || x.Imm != int64(i) || x.Args[0] != values[0].Args[0] || x.Args[0].Imm != chunkSize || x.Args[0].Buffer.DType != t.dtype {
+		if x.Op != Lane || x.Imm != int64(i) || x.Args[0] != values[0].Args[0] || x.Args[0].Imm != int64(t.chunk()) || x.Args[0].Buffer.DType != t.dtype {
 			return nil, nil, false
 		}
 	}
@@ -89,19 +101,19 @@ func (t *sharedTile) plainLoad(origin, row, chunk *Expr) (load, valid *Expr, ok 
 // loads, else through registers. What is outside of the operand becomes zero.
 func (t *sharedTile) fill(stage, origin *Expr) {
 	b := t.ev.b
-	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
-	chunks := t.width * t.height / chunkSize
+	base := b.Mul(stage, b.Idx(int64(t.rowPitch()*t.height)))
+	chunks := t.width * t.height / t.chunk()
 	for i := 0; i*t.threads < chunks; i++ {
 		row, chunk := t.chunkOf(i)
 		b.If(b.Less(b.Add(b.ThreadIndex(), b.Idx(int64(i*t.threads))), b.Idx(int64(chunks))), func() {
-			to := b.Add(base, t.swizzled(row, chunk))
+			to := b.Add(base, t.offset(row, chunk))
 			if load, valid, ok := t.plainLoad(origin, row, chunk); ok {
 				size := b.Select(valid, b.Int(ir.I32, 16), b.Int(ir.I32, 0))
 				b.Do("cp.async.cg.shared.global.16.zfill", b.Address(t.shared, to), b.Address(load.Buffer, load.Args[0]), size)
 				return
 			}
 			points, valid := t.points(origin, row, chunk)
-			b.Store(t.shared, to, t.ev.guarded(t.value, points, valid, repeat(b.Float(ir.F32, 0), chunkSize))...)
+			b.Store(t.shared, to, t.ev.guarded(t.value, points, valid, repeat(b.zero(held(t.dtype)), t.chunk()))...)
 		})
 	}
 }
@@ -115,8 +127,8 @@ func (t *sharedTile) matrices(stage, row *Expr, column int, rowHalf, columnHalf,
 		name = "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"
 	}
 	r := b.Add(row, b.Add(b.Mul(rowHalf, b.Idx(8)), eighth))
-	at := t.swizzled(r, b.Add(columnHalf, b.Idx(int64(column/chunkSize))))
-	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
+	at := t.offset(r, b.Add(columnHalf, b.Idx(int64(column/t.chunk()))))
+	base := b.Mul(stage, b.Idx(int64(t.rowPitch()*t.height)))
 	word := []ir.DType{ir.I32, ir.I32, ir.I32, ir.I32}
 	return b.Instruction(name, word, b.Address(t.shared, b.Add(base, at)))
 }

@@ -28,7 +28,7 @@ func Run(p *ir.Program) (bool, error) {
 			case ir.ContractGroup:
 				scheduled.Schedule = s.contract(op)
 			case ir.AttentionGroup:
-				scheduled.Schedule = attention
+				scheduled.Schedule = s.attention(op)
 			}
 			op.Attrs = &scheduled
 		})
@@ -140,9 +140,6 @@ func (s scheduler) rows(op *ir.Op) ir.Schedule {
 	threads = max(threads, 32)
 	return ir.Schedule{Threads: int(threads), Vector: int(v), Rows: int(threads / perRow)}
 }
-
-// attention has 64 queries a block, 16 a warp, and tiles of 64 keys.
-var attention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
 
 // tiles are the shapes of a contraction's tiles, from large to small. Threads are
 // (TileM/ThreadM)*(TileN/ThreadN).

@@ -1,0 +1,63 @@
+package schedule
+
+import "weft/ir"
+
+// tensorCoreAttention has 64 queries a block, 16 a warp, and tiles of 64 keys.
+var tensorCoreAttention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
+
+// sharers is the number of threads that share a query of attention on the CUDA cores.
+const sharers = 16
+
+// attentionShared is the most shared memory that attention on the CUDA cores may use, so that
+// every target has it and large ones run two blocks at a time.
+const attentionShared = 96 << 10
+
+// attention runs on tensor cores where they divide the heads of half types, else on the CUDA
+// cores with the tile of the shortest time.
+func (s scheduler) attention(op *ir.Op) ir.Schedule {
+	var anchor *ir.Op
+	for _, inner := range op.Regions[0].Ops {
+		if inner.Kind == ir.OpAttention {
+			anchor = inner
+		}
+	}
+	q, v := s.entry.Type(anchor.Operands[0]), s.entry.Type(anchor.Operands[2])
+	depth, _ := q.Shape[3].IsConst()
+	width, _ := v.Shape[3].IsConst()
+	if q.DType.Size() == 2 && depth%16 == 0 && width%16 == 0 && max(depth, width) <= 128 {
+		return tensorCoreAttention
+	}
+	size := int64(max(4, q.DType.Size()))
+	registers := int64(80)
+	if len(anchor.Operands) > 3 {
+		registers = 48 // each score has an element of the mask
+	}
+	best, bestCost := ir.Schedule{}, int64(-1)
+	for rows := int64(8); rows >= 1; rows /= 2 {
+		for keys := int64(64); keys >= sharers; keys /= 2 {
+			t := ir.Schedule{Threads: 128, TileM: int(rows * 128 / sharers), TileN: int(keys), ThreadM: int(rows)}
+			if !attentionFits(t, size, depth, width, registers) {
+				continue
+			}
+			blocks := ceil(s.estimate(q.Shape[2]), int64(t.TileM)) * s.estimate(q.Shape[0]) * s.estimate(q.Shape[1])
+			// Each tile of 64 keys takes its multiplications, the loads that feed them, and two
+			// barriers for each of the kernel's own tiles.
+			work := 64 * (4*rows + rows*sharers/(keys/4) + 4 + 16*64/keys)
+			if cost := ceil(blocks, 3*multiprocessors) * work; bestCost < 0 || cost < bestCost {
+				best, bestCost = t, cost
+			}
+		}
+	}
+	return best
+}
+
+// attentionFits tells whether a tile's shared memory and a thread's registers suffice, for
+// elements of a size, keys of depth and values of width elements.
+func attentionFits(t ir.Schedule, size, depth, width, most int64) bool {
+	m, n, rows := int64(t.TileM), int64(t.TileN), int64(t.ThreadM)
+	chunk := 16 / size
+	padded := ceil(width, sharers*chunk) * sharers * chunk
+	shared := size * ((m+n)*(depth+2*chunk) + n*padded + m*(n+sharers))
+	registers := size / 4 * (rows*(padded/sharers+n/sharers) + 2*chunk)
+	return shared <= attentionShared && registers <= most
+}
