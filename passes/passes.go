@@ -13,6 +13,7 @@ import (
 	"weft/passes/fuse"
 	"weft/passes/layout"
 	"weft/passes/memory"
+	"weft/passes/precision"
 	"weft/passes/prepare"
 	"weft/passes/schedule"
 )
@@ -24,13 +25,15 @@ type Pass struct {
 	Reason   string // for its place in the order
 	Required bool   // --disable-pass cannot leave it out
 	After    []string
-	run      func(p *ir.Program, r *Report) (bool, error)
+	run      func(p *ir.Program, o Options, r *Report) (bool, error)
 }
 
 // Report collects what passes tell about their work.
 type Report struct {
-	Fusion map[string][]fuse.Decision `json:"fusion,omitempty"`
-	Times  []Timing                   `json:"-"`
+	Fusion    map[string][]fuse.Decision `json:"fusion,omitempty"`
+	Precision []precision.Row            `json:"precision,omitempty"`
+	Warnings  diag.List                  `json:"-"`
+	Times     []Timing                   `json:"-"`
 }
 
 // Timing is the time that one pass took.
@@ -42,15 +45,18 @@ type Timing struct {
 
 // Table lists the passes in their order.
 func Table() []Pass {
-	plain := func(f func(*ir.Program) (bool, error)) func(*ir.Program, *Report) (bool, error) {
-		return func(p *ir.Program, _ *Report) (bool, error) { return f(p) }
+	plain := func(f func(*ir.Program) (bool, error)) func(*ir.Program, Options, *Report) (bool, error) {
+		return func(p *ir.Program, _ Options, _ *Report) (bool, error) { return f(p) }
 	}
 	return []Pass{
 		{Name: "canonicalize", Doc: "folds constants, merges equal operations, simplifies, drops dead code",
 			Reason: "first, so that every later pass sees one form", run: plain(canonicalize.Run)},
+		{Name: "precision", Doc: "computes in the types that --precision names",
+			Reason: "after canonicalize, so that it sees one form of each operation; before decompose, while attention is whole", Required: true,
+			After: []string{"canonicalize"}, run: runPrecision},
 		{Name: "decompose", Doc: "replaces composite operations that no kernel runs whole by primitives",
 			Reason: "after canonicalize, which may drop them; before fuse, which groups primitives", Required: true,
-			After: []string{"canonicalize"}, run: plain(decompose.Run)},
+			After: []string{"canonicalize", "precision"}, run: plain(decompose.Run)},
 		{Name: "canonicalize-primitives", Doc: "canonicalize again, over what decompose made",
 			Reason: "decompositions repeat masks and constants", After: []string{"decompose"}, run: plain(canonicalize.Run)},
 		{Name: "prepare", Doc: "moves what depends on weights alone into the init entry",
@@ -59,7 +65,7 @@ func Table() []Pass {
 			Reason: "after prepare, which leaves kernels as states to reorder; before fuse, since canonicalize would undo it", After: []string{"prepare"}, run: plain(layout.Run)},
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
 			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout"},
-			run: func(p *ir.Program, r *Report) (bool, error) {
+			run: func(p *ir.Program, _ Options, r *Report) (bool, error) {
 				before := operations(p)
 				d, err := fuse.Run(p)
 				r.Fusion = d
@@ -71,6 +77,16 @@ func Table() []Pass {
 		{Name: "memory", Doc: "gives every value a place",
 			Reason: "last: lives are known only when the steps are", Required: true, After: []string{"schedule"}, run: plain(memory.Run)},
 	}
+}
+
+// runPrecision applies the policy of the options, and notes where it changed nothing.
+func runPrecision(p *ir.Program, o Options, r *Report) (bool, error) {
+	result, err := precision.Run(p, o.Precision)
+	r.Precision = result.Rows
+	if err == nil && !result.Changed && !o.Precision.IsZero() {
+		r.Warnings = append(r.Warnings, precision.Unchanged(o.Precision))
+	}
+	return result.Changed, err
 }
 
 // operations lists the operations that are not inside of kernels.
@@ -95,8 +111,9 @@ func operations(p *ir.Program) []*ir.Op {
 
 // Options of a run over the table.
 type Options struct {
-	Disabled []string
-	Verify   bool // after every pass
+	Disabled  []string
+	Precision precision.Policy
+	Verify    bool // after every pass
 	// After is called after each pass; nil is allowed.
 	After func(pass string, changed bool, p *ir.Program) error
 	// Stop ends the run after the pass of that name; empty runs all.
@@ -149,7 +166,7 @@ func (o Options) one(pass Pass, p *ir.Program, r *Report) (changed bool, err err
 			r.Times = append(r.Times, Timing{pass.Name, time.Since(start), true})
 		}
 	}()
-	changed, err = pass.run(p, r)
+	changed, err = pass.run(p, o, r)
 	elapsed := time.Since(start)
 	if err != nil {
 		err = blame(pass.Name, err)

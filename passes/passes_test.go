@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	for _, x := range r.Times {
 		timed = append(timed, x.Pass)
 	}
-	if want := []string{"canonicalize", "decompose", "prepare", "layout", "fuse", "schedule"}; !slices.Equal(timed, want) {
+	if want := []string{"canonicalize", "precision", "decompose", "prepare", "layout", "fuse", "schedule"}; !slices.Equal(timed, want) {
 		t.Errorf("ran %v, expected %v", timed, want)
 	}
 	// A second run over a scheduled program has nothing to do.
@@ -93,20 +93,20 @@ func TestRefused(t *testing.T) {
 func TestBugsNameTheirPass(t *testing.T) {
 	tests := []struct {
 		name string
-		run  func(p *ir.Program, r *Report) (bool, error)
+		run  func(p *ir.Program, o Options, r *Report) (bool, error)
 		want string
 	}{
-		{"panic", func(*ir.Program, *Report) (bool, error) { var none []int; return none[3] > 0, nil }, "index out of range [3]"},
-		{"error", func(*ir.Program, *Report) (bool, error) { return false, errors.New("no such luck") }, "no such luck"},
-		{"invalid program", func(p *ir.Program, _ *Report) (bool, error) {
+		{"panic", func(*ir.Program, Options, *Report) (bool, error) { var none []int; return none[3] > 0, nil }, "index out of range [3]"},
+		{"error", func(*ir.Program, Options, *Report) (bool, error) { return false, errors.New("no such luck") }, "no such luck"},
+		{"invalid program", func(p *ir.Program, _ Options, _ *Report) (bool, error) {
 			p.Entries[0].Body.Ops = p.Entries[0].Body.Ops[1:]
 			return true, nil
 		}, "invalid after the pass"},
-		{"hidden change", func(p *ir.Program, _ *Report) (bool, error) {
+		{"hidden change", func(p *ir.Program, _ Options, _ *Report) (bool, error) {
 			p.Entries[0].Body.Ops[0].Loc = "here"
 			return false, nil
 		}, "says that it did not"},
-		{"no change", func(*ir.Program, *Report) (bool, error) { return true, nil }, "says that it did"},
+		{"no change", func(*ir.Program, Options, *Report) (bool, error) { return true, nil }, "says that it did"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestBugsNameTheirPass(t *testing.T) {
 
 // An error that a user can cause stays what it is.
 func TestUserErrorsStay(t *testing.T) {
-	broken := Pass{Name: "strict", run: func(*ir.Program, *Report) (bool, error) {
+	broken := Pass{Name: "strict", run: func(*ir.Program, Options, *Report) (bool, error) {
 		return false, diag.Errorf("W4003", "layer", "no kernel")
 	}}
 	_, err := Run(parse(t), Options{table: []Pass{broken}})

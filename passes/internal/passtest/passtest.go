@@ -24,7 +24,13 @@ const expectation = "//: "
 // unchanged in print where the pass says that it changed nothing.
 func Run(t *testing.T, pass func(*ir.Program) (bool, error), describe func(*ir.Program) []string) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.weft")
+	RunIn(t, "testdata", pass, describe)
+}
+
+// RunIn is Run over the programs of a folder.
+func RunIn(t *testing.T, folder string, pass func(*ir.Program) (bool, error), describe func(*ir.Program) []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.weft"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no programs: %v", err)
 	}
