@@ -118,6 +118,11 @@ func (ps *parser) shard() Sharding {
 	if !ps.accept("of") {
 		return nil
 	}
+	return ps.sharding()
+}
+
+// sharding reads the parts of each dim.
+func (ps *parser) sharding() Sharding {
 	s := Sharding{}
 	ps.expect("[")
 	ps.list("]", func() {

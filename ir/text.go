@@ -37,3 +37,17 @@ func (d *Dim) UnmarshalText(text []byte) (err error) {
 
 // IsZero tells whether d is the constant 0, which JSON may leave out.
 func (d Dim) IsZero() bool { return d.Is(0) }
+
+// ParseSharding reads a sharding as String prints it: "[32@dp, (3, 64@(tp, sp))]".
+func ParseSharding(text string) (Sharding, error) {
+	ps := &parser{lexer: lexer{file: "sharding", text: text}, p: &Program{}}
+	var s Sharding
+	err := Try(func() {
+		ps.next()
+		s = ps.sharding()
+		if ps.tok.kind != tokEnd {
+			ps.expect("the end of the sharding")
+		}
+	})
+	return s, err
+}

@@ -211,6 +211,19 @@ func fillAttrs(v reflect.Value) {
 	}
 }
 
+func TestParseSharding(t *testing.T) {
+	for _, text := range []string{"[]", "[4]", "[32@dp, 64]", "[n@(dp, tp), (3, 64@tp, 1)]", `[floordiv(n + 1, 2)@"a b", ()]`} {
+		if s, err := ParseSharding(text); err != nil || s.String() != text {
+			t.Errorf("%s: %s %v", text, s, err)
+		}
+	}
+	for _, text := range []string{"", "[", "[4]]", "[4@]", "[4@2]", "4", "[4@(dp]", "[4] of"} {
+		if s, err := ParseSharding(text); err == nil {
+			t.Errorf("%s: %s", text, s)
+		}
+	}
+}
+
 func FuzzParseProgram(f *testing.F) {
 	for _, text := range textFiles(f) {
 		f.Add(text)
