@@ -29,6 +29,7 @@ import (
 	"weft/ir/reproducer"
 	"weft/ir/target"
 	"weft/passes"
+	"weft/passes/precision"
 	"weft/runtime/artifact"
 )
 
@@ -59,6 +60,8 @@ type Config struct {
 	Code     string   `json:"code,omitempty"`  // ptx (also when empty), cubin, both
 	PTXAS    string   `json:"ptxas,omitempty"` // its version, which Compile finds out
 	Disabled []string `json:"disabled_passes,omitempty"`
+	// Precision is a policy as precision.Parse reads it; empty leaves the model's types.
+	Precision string `json:"precision,omitempty"`
 }
 
 // Compiled is a compiled model before it is written.
@@ -162,9 +165,15 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets
 	if until == StageProgram {
 		return nil
 	}
+	policy, err := o.policy()
+	if err != nil {
+		return err
+	}
+	c.config.Precision = policy.String()
 	step("passes")
 	c.Scheduled = c.Imported.Clone()
-	c.Report, err = passes.Run(c.Scheduled, passes.Options{Disabled: o.Disabled, Only: only, Verify: o.VerifyIR, After: o.AfterPass})
+	c.Report, err = passes.Run(c.Scheduled, passes.Options{Disabled: o.Disabled, Only: only, Precision: policy, Verify: o.VerifyIR, After: o.AfterPass})
+	c.Warnings = append(c.Warnings, c.Report.Warnings...)
 	if err != nil || until == StageScheduled {
 		return err
 	}
@@ -180,6 +189,14 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets
 	}
 	step("llc")
 	return c.assemble(ctx, o, targets, step)
+}
+
+// policy reads the precision policy.
+func (c Config) policy() (precision.Policy, error) {
+	if c.Precision == "" {
+		return precision.Policy{}, nil
+	}
+	return precision.Parse(c.Precision)
 }
 
 // blame gives bugs among the diagnostics of an error the step as their place.
@@ -241,7 +258,8 @@ func (c *Compiled) before(d *diag.Diagnostic, o Options, only []string) (text st
 	switch {
 	case failed > 0:
 		p := c.Imported.Clone()
-		if _, err := passes.Run(p, passes.Options{Disabled: o.Disabled, Only: left[:failed]}); err == nil {
+		policy, _ := o.policy() // read before the first pass ran
+		if _, err := passes.Run(p, passes.Options{Disabled: o.Disabled, Only: left[:failed], Precision: policy}); err == nil {
 			return p.String(), left[failed:]
 		}
 	case failed < 0 && c.Report != nil && d.Place != "import":

@@ -26,6 +26,7 @@ type compileFlags struct {
 	jobs      int
 	code      string
 	noCache   bool
+	precision string
 }
 
 var (
@@ -60,6 +61,7 @@ func (a *app) compileCommand() *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "", "write to `OUT`; - is standard output")
 	flags.StringArrayVar(&f.dims, "dim", nil, "facts about a dim: batch=1..64, batch=8, in.0[0]=batch:1..64; repeatable")
 	flags.StringVar(&f.weights, "weights", "embed", "`HOW` the artifact has its weights: embed, reference, none or random:SEED")
+	flags.StringVar(&f.precision, "precision", "", "compute in the types of `POLICY`: bf16, fp16, f32, tf32, or parts such as compute=bf16,lm_head=f32")
 	flags.Var(choice(&f.code, codes...), "code", "`KIND` of code: ptx, cubin or both")
 	flags.Var(choice(&f.emit, stages...), "emit", "write `STAGE` instead of an artifact: program, scheduled, llvm, ptx or plan")
 	flags.StringVar(&f.dumpAfter, "dump-after", "", "print the program after pass `NAME`, or after each that changed it: changed")

@@ -233,7 +233,7 @@ func (s *deviceSession) Close() error {
 // compileWith compiles and writes what the flags ask for.
 func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
 	options := weft.Options{
-		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode()},
+		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode(), Precision: f.precision},
 		Files:    f.files,
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,
