@@ -49,15 +49,15 @@ func sample(t testing.TB) Contents {
 		Manifest: Manifest{
 			Weft: "test",
 			Entries: []Entry{
-				{Name: "forward", Inputs: []Value{{"in.0", "f32[batch, 4]"}}, Outputs: []Value{{"out.0", "f32[batch, 4]"}}},
-				{Name: "init", Outputs: []Value{{"p", "f32[4]"}}, Donations: []Donation{{"p", "packed"}}},
+				{Name: "forward", Inputs: []Value{{Name: "in.0", Type: "f32[batch, 4]"}}, Outputs: []Value{{Name: "out.0", Type: "f32[batch, 4]"}}},
+				{Name: "init", Outputs: []Value{{Name: "p", Type: "f32[4]"}}, Donations: []Donation{{"p", "packed"}}},
 			},
 			State: []State{
-				{"w", "f32[4, 4]", "parameter", From{Embedded: &Embedded{}}},
-				{"tied", "f32[4, 4]", "parameter", From{Embedded: &Embedded{}}},
-				{"t", "bf16[2, 3]", "buffer", From{Embedded: &Embedded{}}},
-				{"r", "f32[8]", "parameter", From{Random: &Random{Seed: 3, Name: "r"}}},
-				{"packed", "f32[4]", "prepared", From{Prepared: &Prepared{Entry: "init"}}},
+				{"w", "f32[4, 4]", "", "parameter", From{Embedded: &Embedded{}}},
+				{"tied", "f32[4, 4]", "", "parameter", From{Embedded: &Embedded{}}},
+				{"t", "bf16[2, 3]", "", "buffer", From{Embedded: &Embedded{}}},
+				{"r", "f32[8]", "", "parameter", From{Random: &Random{Seed: 3, Name: "r"}}},
+				{"packed", "f32[4]", "", "prepared", From{Prepared: &Prepared{Entry: "init"}}},
 			},
 			Dims:    []Dim{{Name: "batch", Min: ptr(1), Max: ptr(64)}},
 			Targets: []Target{{"sm_80", "7.0", "450.36", "LLVM version 19.1.7", ""}, {"sm_90a", "8.6", "560.28", "LLVM version 19.1.7", "ptxas 12.9.86"}},

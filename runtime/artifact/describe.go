@@ -9,16 +9,21 @@ func EntriesOf(p *ir.Program) []Entry {
 		out := Entry{Name: e.Name}
 		for i, in := range e.Inputs {
 			if in.State == "" {
-				out.Inputs = append(out.Inputs, Value{Name: in.Name, Type: e.Type(e.Body.Params[i]).String()})
+				typ, shard := global(e.Type(e.Body.Params[i]), in.Shard)
+				out.Inputs = append(out.Inputs, Value{Name: in.Name, Type: typ, Shard: shard})
 			}
 		}
 		for i, o := range e.Outputs {
-			name := o.Name
+			name, divided := o.Name, o.Shard
 			if o.State != "" { // as plans name it
 				name = "@" + o.State
+				if s := p.State(o.State); s != nil {
+					divided = s.Shard
+				}
 				out.Donations = append(out.Donations, Donation{Output: name, State: o.State})
 			}
-			out.Outputs = append(out.Outputs, Value{Name: name, Type: e.Type(e.Body.Results[i]).String()})
+			typ, shard := global(e.Type(e.Body.Results[i]), divided)
+			out.Outputs = append(out.Outputs, Value{Name: name, Type: typ, Shard: shard})
 		}
 		entries = append(entries, out)
 	}

@@ -43,10 +43,12 @@ type Entry struct {
 	Donations []Donation `json:"donations"`
 }
 
-// Value is an input or output; Type is program text, "f32[batch, 64]".
+// Value is an input or output; Type is program text, "f32[batch, 64]". Where the ranks of a mesh
+// divide it, that is the type of the global tensor, and Shard says how: "[batch@dp, 64]".
 type Value struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Shard string `json:"shard,omitempty"`
 }
 
 // Donation says that an output is the new value of a state.
@@ -55,12 +57,14 @@ type Donation struct {
 	State  string `json:"state"`
 }
 
-// State is a parameter, buffer or other value that lives between runs.
+// State is a parameter, buffer or other value that lives between runs. Type and Shard are as
+// those of a Value; a prepared state has its type on one rank.
 type State struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
-	Kind string `json:"kind"`
-	From From   `json:"from"`
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Shard string `json:"shard,omitempty"`
+	Kind  string `json:"kind"`
+	From  From   `json:"from"`
 }
 
 // From is where the first value of a state comes from; exactly one field is set.
@@ -257,19 +261,17 @@ func (m *Manifest) check() error {
 			return badManifest("dims", "%.100q has impossible bounds", d.Name)
 		}
 	}
-	for _, a := range m.Mesh.Axes {
-		if err := once("mesh", a.Name); err != nil {
-			return err
-		}
-		if a.Size < 1 {
-			return badManifest("mesh", "axis %.100q has size %d", a.Name, a.Size)
-		}
+	if err := m.checkMesh(once); err != nil {
+		return err
 	}
 	for _, s := range m.State {
 		if err := once("state", s.Name); err != nil {
 			return err
 		}
 		if err := s.check(); err != nil {
+			return err
+		}
+		if err := m.checkSharding(fmt.Sprintf("state %.100q", s.Name), s.Shard, s.Type, true); err != nil {
 			return err
 		}
 	}
@@ -283,8 +285,23 @@ func (m *Manifest) check() error {
 		if err := e.check(func(state string) bool { return seen["state\x00"+state] }); err != nil {
 			return err
 		}
+		if err := m.checkValues(&e); err != nil {
+			return err
+		}
 	}
 	return m.checkReferences(seen)
+}
+
+// checkValues checks the shardings of inputs and outputs.
+func (m *Manifest) checkValues(e *Entry) error {
+	for _, values := range [][]Value{e.Inputs, e.Outputs} {
+		for _, v := range values {
+			if err := m.checkSharding(fmt.Sprintf("entry %s, %.100q", e.Name, v.Name), v.Shard, v.Type, false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // checkReferences checks what states say about entries and each other.
@@ -329,6 +346,9 @@ func (s *State) check() error {
 	}
 	if set != 1 || s.Type == "" {
 		return badManifest(place, "a type and exactly one origin are needed")
+	}
+	if s.From.Prepared != nil && s.Shard != "" {
+		return badManifest(place, "a prepared state is of one rank")
 	}
 	if s.From.Prepared != nil {
 		return nil // its type may have dims that are bound at load
