@@ -421,7 +421,7 @@ func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
 	if err != nil {
 		return artifact.Manifest{}, nil, err
 	}
-	m := artifact.Manifest{Weft: Version, Config: config, Entries: artifact.EntriesOf(c.Scheduled), Dims: artifact.DimsOf(c.Scheduled)}
+	m := artifact.Manifest{Weft: Version, Config: config, Entries: artifact.EntriesOf(c.Scheduled), Dims: artifact.DimsOf(c.Scheduled), Mesh: artifact.MeshOf(c.Scheduled)}
 	for _, name := range c.config.Targets {
 		t, err := target.Find(name)
 		if err != nil {
@@ -438,7 +438,7 @@ func (c *Compiled) manifest() (artifact.Manifest, weights.Source, error) {
 		if origin.Embedded != nil {
 			names, from = append(names, s.Name), append(from, sourceName(s))
 		}
-		m.State = append(m.State, artifact.State{Name: s.Name, Type: s.Type.String(), Kind: string(s.Kind), From: origin})
+		m.State = append(m.State, artifact.StateOf(s, origin))
 	}
 	if len(names) == 0 {
 		return m, nil, nil
