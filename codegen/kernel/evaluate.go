@@ -35,7 +35,11 @@ type evaluator struct {
 // the group keeps on chip.
 type leaf func(lanes []*Point) []*Expr
 
-func newEvaluator(p *ir.Program, e *ir.Entry, region *ir.Block, b *Builder) *evaluator {
+// newEvaluator gives each parameter of a kernel operation's region a buffer, but the one whose
+// memory the result shares.
+func newEvaluator(p *ir.Program, e *ir.Entry, kernel *ir.Op, b *Builder) *evaluator {
+	region := kernel.Regions[0]
+	updated, inPlace := kernel.Updated()
 	ev := &evaluator{b: b, entry: e, prog: p, defs: map[ir.Value]*ir.Op{}, leaves: map[ir.Value]leaf{},
 		memo: []map[string][]*Expr{{}}, points: map[string]*Point{}, rules: rules()}
 	for _, op := range region.Ops {
@@ -43,7 +47,10 @@ func newEvaluator(p *ir.Program, e *ir.Entry, region *ir.Block, b *Builder) *eva
 			ev.defs[r] = op
 		}
 	}
-	for _, v := range region.Params {
+	for i, v := range region.Params {
+		if inPlace && i == updated {
+			continue
+		}
 		t := e.Type(v)
 		buf := b.Global(t.DType, false, ev.nonZero(t.Shape))
 		ev.leaves[v] = func(lanes []*Point) []*Expr { return ev.loadLanes(buf, lanes) }
@@ -173,6 +180,9 @@ func Supported(k ir.Kind) bool {
 }
 
 func (ev *evaluator) elementwise(op *ir.Op, lanes []*Point) []*Expr {
+	if out, ok := ev.softmax(op, lanes); ok {
+		return out
+	}
 	args := make([][]*Expr, len(op.Operands))
 	for i, o := range op.Operands {
 		args[i] = ev.value(o, lanes)

@@ -23,6 +23,8 @@ func Run(p *ir.Program) (bool, error) {
 			switch a.Group {
 			case ir.MapGroup:
 				scheduled.Schedule = s.mapGroup(op)
+			case ir.ScatterGroup:
+				scheduled.Schedule = s.update(op)
 			case ir.RowsGroup:
 				scheduled.Schedule = s.rows(op)
 			case ir.ContractGroup:
@@ -97,48 +99,6 @@ func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
 		threads = 128
 	}
 	return ir.Schedule{Threads: threads, Vector: int(v)}
-}
-
-// columnsPerThread is the number of columns that a thread takes where it can.
-const columnsPerThread = 16
-
-func (s scheduler) rows(op *ir.Op) ir.Schedule {
-	region := op.Regions[0]
-	first := region.Ops[slices.IndexFunc(region.Ops, func(op *ir.Op) bool { return op.Kind == ir.OpReduce })]
-	full := s.entry.Type(first.Operands[0])
-	axes := first.Attrs.(*ir.ReduceAttrs).Axes
-	columns, rows := int64(1), ir.Const(1)
-	known := true
-	for i, d := range full.Shape {
-		if slices.Contains(axes, i) {
-			_, ok := d.IsConst()
-			known = known && ok
-			columns *= s.estimate(d)
-		} else {
-			rows = rows.Mul(d)
-		}
-	}
-	v := int64(1)
-	if axes[0] == len(full.Shape)-len(axes) { // the columns are adjacent
-		types := []ir.DType{full.DType}
-		for _, r := range op.Results {
-			types = append(types, s.entry.Type(r).DType)
-		}
-		v = s.vector(full.Shape, types...)
-	}
-	perRow := int64(1)
-	for perRow < 1024 && perRow*columnsPerThread < columns || perRow < 32 && perRow*v < columns {
-		perRow *= 2
-	}
-	if !known {
-		perRow = max(perRow, 32)
-	}
-	threads := max(perRow, 128)
-	if s.estimate(rows) <= 1 {
-		threads = perRow
-	}
-	threads = max(threads, 32)
-	return ir.Schedule{Threads: int(threads), Vector: int(v), Rows: int(threads / perRow)}
 }
 
 // tiles are the shapes of a contraction's tiles, from large to small. Threads are
