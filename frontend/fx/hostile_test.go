@@ -59,6 +59,8 @@ func TestHostileGraph(t *testing.T) {
 		"defined twice":         {`"outputs": [{"as_tensor": {"name": "gelu"}}]`, `"outputs": [{"as_tensor": {"name": "linear"}}]`, diag.FXName, "defined twice"},
 		"bad expression":        {`Symbol('s31', positive=True, integer=True)`, `Sine(Integer(1))`, diag.FXExpression, "unknown function Sine"},
 		"wrong recorded shape":  {`"linear": {"dtype": 7`, `"linear": {"dtype": 8`, diag.FXType, "aten.linear.default gives f32[s31, 128], the exporter recorded f64[s31, 128]"},
+		"empty range":           {`"max_val": 1024`, `"max_val": 0.5`, diag.FXMalformed, "a number 0.5"},
+		"range of no size":      {`"min_val": 1`, `"min_val": 1025`, diag.FXExpression, "the range 1025..1024 is empty"},
 		"missing signature":     {`"input_specs"`, `"inputs"`, diag.FXSignature, "inputs"},
 		"unknown role":          {`"user_output"`, `"sideways"`, diag.FXSignature, "sideways"},
 		"wrong argument kind":   {`{"as_float": 1e-05}`, `{"as_string": "x"}`, diag.FXArgument, "eps is a string"},

@@ -94,6 +94,9 @@ func (im *importer) declare(f symbolFacts) {
 			}
 		}
 	}
+	if sym.Min > sym.Max {
+		fail(diag.FXExpression, "dim "+f.name, "the range %d..%d is empty", sym.Min, sym.Max)
+	}
 }
 
 // tensorType is the recorded type of a value; ok is false when none is recorded.
