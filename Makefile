@@ -49,9 +49,10 @@ staticcheck:
 tidy:
 	go mod tidy -diff
 
-# Generated files must be what their generators write now.
-generate:
-	go generate ./...
+# Generated files must be what their generators write now. The polynomials of the elementary functions are derived anew only
+# where their generator has changed, or with REDERIVE=1: that needs a Python with mpmath and minutes.
+generate: setup
+	WEFT_REQUIRE_TOOLS=1 WEFT_PTXAS="$${WEFT_PTXAS:-$(ptxas)}" go generate ./...
 
 clean-tree:
 	@[ -z "$$(git status --porcelain)" ] || { echo "the work tree is not clean:"; git status --short; git --no-pager diff --stat; exit 1; }

@@ -1,6 +1,6 @@
 package elementary
 
-//go:generate sh -c "python3 coefficients.py | gofmt > coefficients.go"
+//go:generate sh generate.sh
 
 import "math"
 

@@ -1,6 +1,7 @@
 package elementary
 
 import (
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"os"
@@ -9,6 +10,23 @@ import (
 )
 
 var update = flag.Bool("update", false, "write the table of functions into docs/numerics.md")
+
+// TestCoefficientsAreDerived tells whether coefficients.go is what coefficients.py wrote.
+func TestCoefficientsAreDerived(t *testing.T) {
+	sums, err := os.ReadFile("coefficients.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"coefficients.py", "coefficients.go"} {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := fmt.Sprintf("%x  %s\n", sha256.Sum256(data), name); !strings.Contains(string(sums), line) {
+			t.Errorf("%s is not what coefficients.sum says: run go generate ./codegen/elementary", name)
+		}
+	}
+}
 
 // TestNumericsTable keeps the table of docs/numerics.md equal to the functions.
 func TestNumericsTable(t *testing.T) {
