@@ -188,6 +188,9 @@ func (ps *parser) entry() {
 		ps.use(&e.Body.Results)
 		out := Output{}
 		out.Name, out.State = ps.ioName()
+		if ps.accept("gradient") {
+			out.Gradient = ps.expectKind(tokString, "a state's name in quotes").text
+		}
 		out.Shard = ps.shard()
 		e.Outputs = append(e.Outputs, out)
 		if !ps.accept(",") {

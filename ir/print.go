@@ -117,6 +117,9 @@ func (pr *printer) entry(e *Entry) {
 			pr.f(",")
 		}
 		pr.f(" %s%s", pr.use(v), ioText(out.Name, out.State))
+		if out.Gradient != "" {
+			pr.f(" gradient %q", out.Gradient)
+		}
 		pr.shard(out.Shard)
 	}
 	pr.b.WriteByte('\n')

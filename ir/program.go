@@ -64,8 +64,10 @@ type Input struct {
 // Output is a result of an entry: given to the caller, or the new value of a state.
 type Output struct {
 	Name  string
-	State string   // the state that takes this value after the run; empty for the caller's
-	Shard Sharding // of a caller's output: see State.Shard
+	State string // the state that takes this value after the run; empty for the caller's
+	// Gradient names the state whose gradient a caller's output is, in a program with a backward.
+	Gradient string
+	Shard    Sharding // of a caller's output: see State.Shard
 }
 
 // Value is an SSA value: an index into its entry's Types.

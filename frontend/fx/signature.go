@@ -120,7 +120,11 @@ func (im *importer) bindOutputs(s *scope, inputs []userInput) {
 		arg := s.graph.outputs[i]
 		switch out.role {
 		case "user_output", "loss_output", "gradient_to_parameter", "gradient_to_user_input":
+			first := len(im.entry.Outputs)
 			im.addOutput(s, arg)
+			if out.role == "gradient_to_parameter" && im.states[out.target] != nil && len(im.entry.Outputs) == first+1 {
+				im.entry.Outputs[first].Gradient = out.target
+			}
 		case "buffer_mutation", "parameter_mutation":
 			st := im.states[out.target]
 			if st == nil {
