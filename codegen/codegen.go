@@ -269,7 +269,8 @@ func shapeKey(e *ir.Entry, op *ir.Op) string {
 func label(op *ir.Op) string {
 	var kinds []string
 	for _, inner := range op.Regions[0].Ops {
-		if c := inner.Kind.Info().Class; c == ir.ClassSource || c == ir.ClassIndex && len(op.Regions[0].Ops) > 1 {
+		c := inner.Kind.Info().Class
+		if c == ir.ClassSource || c == ir.ClassIndex && len(op.Regions[0].Ops) > 1 && inner != op.Regions[0].Update() {
 			continue
 		}
 		kinds = append(kinds, inner.Kind.String())

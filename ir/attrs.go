@@ -249,7 +249,7 @@ const (
 	ScatterGroup                // a dynamic_update_slice or scatter that writes into the memory of its first operand
 )
 
-var groupNames = []string{"map", "rows", "contract", "attention"}
+var groupNames = []string{"map", "rows", "contract", "attention", "scatter"}
 
 func (g Group) String() string { return groupNames[g] }
 

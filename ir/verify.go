@@ -33,7 +33,7 @@ import (
 //	V15  A collective names axes of the mesh, and as many ranks as there are along them.
 //	V16  A scatter kernel whose result has the place of the operand that it updates is the last to use that operand;
 //	     a parameter is only written over where its successor, the new value of the state or the next one that a
-//	     while carries, has its place; an input is written by nothing else.
+//	     while carries, has its place; nor does another value lie in an input.
 
 // maxViolations is where the verifier stops counting.
 const maxViolations = 20
@@ -225,12 +225,15 @@ func (v *verifier) entry(e *Entry, states map[string]*State) {
 		v.shard(fmt.Sprintf("%s, input %q", place, in.Name), in.Shard, e.Types[e.Body.Params[i]])
 	}
 	for i, out := range e.Outputs {
+		if out.Gradient != "" && states[out.Gradient] == nil {
+			v.fail(place, "V6", "output %q is the gradient of state %q, which does not exist", out.Name, out.Gradient)
+		}
 		v.shard(fmt.Sprintf("%s, output %q", place, out.Name), out.Shard, e.Types[e.Body.Results[i]])
 	}
 	if e.Memory != nil {
 		v.places(place)
 		v.buffers(place)
-		v.updates(place, &e.Body, v.successor)
+		v.updates(&e.Body, v.successor)
 	}
 }
 

@@ -79,6 +79,24 @@ var violations = []struct {
 		return memory { buffer 0: 8 live 0..1 %2 in buffer 0 } }`},
 	{rule: "V13: buffers 0 and 1 are live together, but 1 does not list 0", text: `entry f() { return memory { buffer 0: 4 live 0..1 buffer 1: 4 live 1..2 } }`},
 	{rule: "V13: buffer 0 lists 1, which is not earlier", text: `entry f() { return memory { buffer 0: 4 live 0..1 after [1] buffer 1: 4 live 2..3 } }`},
+	{rule: "V16: %3 = kernel: %0 is used after the kernel that writes into its memory", text: inPlace(`%8: f32[4] = abs(%0)`, "%8", "%3", `%0 in input 0 %3 in input 0`)},
+	{rule: "V16: %3 = kernel: %3 is placed in an input that no output replaces there", text: inPlace(`%8: f32[4] = abs(%3)`, "%3", "%8", `%3 in input 0`)},
+	{rule: "V16: %3 = kernel: %3 is placed in an input that no output replaces there", text: inPlace(`%8: f32[4] = abs(%3)`, "%8", "%3", `%3 in input 1`)},
+	{rule: "V16: %4 = kernel: %0 of another block is written over", text: `state @"s": f32[4] buffer entry f(%0 @"s": f32[4], %1 "p": i1[], %2 "i": i64[]) {
+		%3: f32[4] = if(%1) do { %4: f32[4] = kernel(%0, %2) {group = scatter} do (%5: f32[4], %6: i64[]) {
+			%7: f32[1] = constant() {value = f32[1] [0]} %8: f32[4] = dynamic_update_slice(%5, %7, %6) yield %8 } yield %4 } { %9: f32[4] = abs(%0) yield %9 }
+		return %3 @"s" memory { %0 in input 0 %3 in input 0 %4 in input 0 %9 in input 0 } }`},
+	{rule: "V16: %6 = kernel: %5 is written over, but what replaces it is not in its place", text: `entry f(%0 "x": f32[4], %1 "i": i64[], %2 "p": i1[]) {
+		%3: f32[4] = while(%0) do (%4: f32[4]) { yield %2 } (%5: f32[4]) { %6: f32[4] = kernel(%5, %1) {group = scatter} do (%7: f32[4], %8: i64[]) {
+			%9: f32[1] = constant() {value = f32[1] [0]} %10: f32[4] = dynamic_update_slice(%7, %9, %8) yield %10 } %11: f32[4] = abs(%6) yield %11 }
+		return %3 "y" memory { %3 in output 0 %5 in output 0 %6 in output 0 } }`},
+}
+
+// inPlace is an entry whose first operation writes into the memory of a state.
+func inPlace(op, y, state, places string) string {
+	return `state @"s": f32[4] buffer entry f(%0 @"s": f32[4], %1 "u": f32[1], %2 "i": i64[]) {
+		%3: f32[4] = kernel(%0, %1, %2) {group = scatter} do (%4: f32[4], %5: f32[1], %6: i64[]) { %7: f32[4] = dynamic_update_slice(%4, %5, %6) yield %7 }
+		` + op + ` return ` + y + ` "y", ` + state + ` @"s" memory { ` + places + ` } }`
 }
 
 func TestViolations(t *testing.T) {
@@ -113,6 +131,7 @@ func TestVerifyAccepts(t *testing.T) {
 		   }
 		 }
 		 entry g() { return }`,
+		inPlace(`%8: f32[4] = abs(%3)`, "%8", "%3", `%0 in input 0 %3 in input 0 %8 in output 0`),
 		`entry loop(%0 "n": i64[]) {
 		   %1: i64[] = while(%0) do (%2: i64[]) { %3: i1[] = compare(%2, %0) {direction = LT} yield %3 } (%4: i64[]) { %5: i64[] = add(%4, %0) yield %5 }
 		   return %1 "y"

@@ -25,7 +25,7 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
 	err = ir.Try(func() {
 		region := op.Regions[0]
 		b := NewBuilder(p, attrs.Schedule.Threads, indexType(p, e, region))
-		g := &group{ev: newEvaluator(p, e, region, b), region: region, schedule: attrs.Schedule}
+		g := &group{ev: newEvaluator(p, e, op, b), region: region, schedule: attrs.Schedule}
 		for _, v := range region.Results {
 			t := e.Type(v)
 			if !Holdable(t.DType) {
@@ -52,6 +52,8 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
 		case ir.AttentionGroup:
 			g.anchor = Anchor(region)
 			g.buildAttention()
+		case ir.ScatterGroup:
+			g.buildUpdate()
 		default:
 			panic(fmt.Sprintf("BUG: kernel group %s", attrs.Group))
 		}

@@ -4,7 +4,9 @@
 // Control flow makes values share a place on purpose, so that few copies are needed: the
 // regions of an if write its results where they are wanted, and what a while carries has one
 // place for all iterations, which its operand and its body write directly where nothing else
-// reads or needs the old value then. Where places differ, the plan copies.
+// reads or needs the old value then. A scatter kernel's result has the place of the operand that
+// it updates where that is not used after (inplace.go): so a state is updated where it lies.
+// Where places differ, the plan copies.
 package memory
 
 import (
@@ -24,19 +26,21 @@ func Run(p *ir.Program) (bool, error) {
 
 func plan(e *ir.Entry) {
 	l := newLives(e)
+	l.updates(&e.Body, l.donated())
 	l.block(&e.Body)
 	m := &ir.Memory{Places: make([]ir.Place, len(e.Types))}
+	places := map[ir.Value]ir.Place{} // by root
 	for i, v := range e.Body.Params {
 		m.Places[v] = ir.Place{Kind: ir.InInput, Index: i}
+		places[l.root(v)] = m.Places[v]
 	}
 	inputStates := map[string]bool{}
 	for _, in := range e.Inputs {
 		inputStates[in.State] = in.State != ""
 	}
-	places := map[ir.Value]ir.Place{} // by root
 	for i, v := range e.Body.Results {
-		// A state that the entry also reads takes its new value after all reads, by a copy;
-		// other results are written in place.
+		// A state that the entry also reads takes its new value after all reads, by a copy unless
+		// it is updated where it lies; other results are written in place.
 		if inputStates[e.Outputs[i].State] {
 			l.use(v, l.next)
 			continue
