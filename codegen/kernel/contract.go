@@ -35,6 +35,10 @@ type tile struct {
 
 // buildContract emits the kernel of a contract group.
 func (g *group) buildContract() {
+	if g.schedule.Rows > 0 {
+		g.buildVectorProduct()
+		return
+	}
 	ev, b := g.ev, g.ev.b
 	c := &contract{contraction: contractionOf(ev, g.anchor), s: g.schedule}
 	s := c.s

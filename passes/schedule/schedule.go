@@ -116,6 +116,9 @@ const multiprocessors = 132
 
 // contract takes the tile with the least work done outside of the result and enough blocks.
 func (s scheduler) contract(op *ir.Op) ir.Schedule {
+	if t, ok := s.vectorProduct(op); ok {
+		return t
+	}
 	m, n, batch := s.extents(op)
 	if t, ok := s.tensorCores(op, m, n, batch); ok {
 		return t
