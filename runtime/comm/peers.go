@@ -1,0 +1,472 @@
+package comm
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"weft/ir"
+	"weft/ir/diag"
+	"weft/runtime"
+)
+
+// Options say how a process meets the others.
+type Options struct {
+	World  World
+	Mesh   ir.Mesh
+	Digest string // of the artifact; all ranks show the same
+	// Timeout is how long ranks wait for each other, when they meet and in each collective; 0 is
+	// DefaultTimeout.
+	Timeout time.Duration
+	// Flight tells what this rank does, for reports; nil where only collectives are known.
+	Flight func() runtime.Flight
+	// Warn gets a diagnostic for each peer that rank 0 refuses while it goes on; nil drops them.
+	Warn func(*diag.Diagnostic)
+	// Fatal is called with the report when the run has ended for what happened on another rank, and
+	// this one does not notice for some time: it is in a step that does not end. nil waits.
+	Fatal func(error)
+}
+
+// Peers are the connections of a process to the others of its run. Rank 0 has one to each, the
+// others one to rank 0. They carry the ranks' signs of life, the end of the run when one rank fails, and
+// collectives (Communicator, Carry).
+type Peers struct {
+	options  Options
+	me       identity
+	listener net.Listener // of rank 0
+	hub      *hub         // of rank 0
+	met      chan struct{}
+	ended    chan struct{}         // closed when the run is given up
+	stopped  chan struct{}         // closed by Close
+	alone    chan struct{}         // closed when all links have left
+	hopeless chan *diag.Diagnostic // why rank 0 need not wait for the others
+	results  chan []byte           // of ranks other than 0
+
+	mu       sync.Mutex
+	links    []*link      // of rank 0 by rank, without itself; of the others links[0] alone
+	reserved map[int]bool // ranks whose handshake is about to end well
+	there    int          // links
+	left     int          // links that said bye
+	recorder runtime.FlightRecorder
+	wait     *waiting // the collective that this rank is in
+	waitFrom time.Time
+	cause    error
+	noticed  bool
+	hooks    []func(error)
+	warned   int
+	stalling bool
+	closed   bool
+}
+
+// link is a connection to a peer that was admitted.
+type link struct {
+	rank  int
+	conn  net.Conn
+	write sync.Mutex
+	done  chan struct{} // closed when nothing is read from it any more
+
+	// Under Peers.mu.
+	heard    time.Time
+	beat     beat
+	answered bool // since the last frameAsk
+	left     bool
+}
+
+func newLink(rank int, conn net.Conn) *link {
+	return &link{rank: rank, conn: conn, done: make(chan struct{}), heard: time.Now()}
+}
+
+// send writes frames, all or none of them together.
+func (l *link) send(frames []byte, within time.Duration) error {
+	l.write.Lock()
+	defer l.write.Unlock()
+	if err := l.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	_, err := l.conn.Write(frames)
+	return err
+}
+
+// sendData sends the head of a collective and its bytes. Other frames may come between.
+func (l *link) sendData(kind frameKind, head, data []byte, within time.Duration) error {
+	frames := appendFrame(nil, kind, head)
+	for {
+		n := min(len(data), dataFrame)
+		if n > 0 {
+			frames = appendFrame(frames, frameData, data[:n])
+		}
+		if err := l.send(frames, within); err != nil {
+			return err
+		}
+		if data = data[n:]; len(data) == 0 {
+			return nil
+		}
+		frames = frames[:0]
+	}
+}
+
+// Meet brings the ranks of a run together: rank 0 listens at the world's address, the others connect
+// there and show who they are. It returns when all are there. The error says who is missing, or why
+// rank 0 refused this one.
+func Meet(ctx context.Context, o Options) (*Peers, error) {
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if err := o.World.CheckSize(o.Mesh.String(), o.Mesh.Size()); err != nil {
+		return nil, err
+	}
+	p := &Peers{
+		options: o, me: identity{Rank: o.World.Rank, Size: o.World.Size, Digest: o.Digest, Mesh: o.Mesh.String()},
+		met: make(chan struct{}), ended: make(chan struct{}), stopped: make(chan struct{}), alone: make(chan struct{}),
+		results: make(chan []byte, 1), hopeless: make(chan *diag.Diagnostic, 1), reserved: map[int]bool{},
+	}
+	var err error
+	if p.me.Rank == 0 {
+		p.hub = &hub{peers: p, gatherings: map[string]*gathering{}}
+		p.links = make([]*link, p.me.Size)
+		err = p.receive(ctx)
+	} else {
+		p.links = make([]*link, 1)
+		err = p.join(ctx)
+	}
+	if err != nil {
+		p.shut()
+		return nil, err
+	}
+	go p.watch()
+	return p, nil
+}
+
+// Rank and Size are this process's place.
+func (p *Peers) Rank() int { return p.me.Rank }
+
+// Size is the number of ranks.
+func (p *Peers) Size() int { return p.me.Size }
+
+// others visits the links there are.
+func (p *Peers) others(visit func(*link)) {
+	p.mu.Lock()
+	var list []*link
+	for _, l := range p.links {
+		if l != nil {
+			list = append(list, l)
+		}
+	}
+	p.mu.Unlock()
+	for _, l := range list {
+		visit(l)
+	}
+}
+
+// interval is how often ranks show that they live.
+func (p *Peers) interval() time.Duration {
+	return min(max(p.options.Timeout/10, 10*time.Millisecond), time.Second)
+}
+
+// grace is how long a rank that was asked may take to answer, and one whose run has ended to notice.
+func (p *Peers) grace() time.Duration {
+	return min(max(p.options.Timeout/5, 100*time.Millisecond), 2*time.Second)
+}
+
+// present is the beat of this rank now.
+func (p *Peers) present() beat {
+	flight := p.recorder.Flight()
+	if p.options.Flight != nil {
+		flight = p.options.Flight()
+	}
+	b := beat{Last: flight.Last, Pending: flight.Pending[:min(len(flight.Pending), shownPending)]}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wait != nil {
+		w := *p.wait
+		w.Since = time.Since(p.waitFrom)
+		b.Waiting = &w
+	}
+	return b
+}
+
+// serve reads what a peer sends until its connection ends.
+func (p *Peers) serve(l *link) {
+	defer close(l.done)
+	go p.beats(l)
+	var buffer []byte
+	var incoming *assembly
+	for {
+		kind, payload, err := readFrame(l.conn, maxFrame, &buffer)
+		if err == nil {
+			p.mu.Lock()
+			l.heard = time.Now()
+			p.mu.Unlock()
+			incoming, err = p.handle(l, kind, payload, incoming)
+		}
+		if err != nil {
+			p.lost(l, err)
+			return
+		}
+	}
+}
+
+// beats shows a peer that this rank lives, until the end.
+func (p *Peers) beats(l *link) {
+	ticker := time.NewTicker(p.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if l.send(appendFrame(nil, frameBeat, p.present().encode()), p.options.Timeout) != nil {
+				return // serve finds out
+			}
+		case <-p.ended:
+			return
+		case <-p.stopped:
+			return
+		}
+	}
+}
+
+// handle does what a frame asks for. incoming is the collective whose data come next.
+func (p *Peers) handle(l *link, kind frameKind, payload []byte, incoming *assembly) (*assembly, error) {
+	switch kind {
+	case frameReady:
+		if p.hub != nil {
+			return incoming, errFrame
+		}
+		select {
+		case <-p.met:
+			return incoming, errFrame
+		default:
+			close(p.met)
+		}
+	case frameBeat, frameStalled:
+		var b beat
+		if err := json.Unmarshal(payload, &b); err != nil {
+			return incoming, fmt.Errorf("%w: %w", errFrame, err)
+		}
+		p.mu.Lock()
+		l.beat, l.answered = b, true
+		p.mu.Unlock()
+		if kind == frameStalled && p.hub != nil {
+			go p.stall()
+		}
+	case frameAsk:
+		return incoming, l.send(appendFrame(nil, frameBeat, p.present().encode()), p.options.Timeout)
+	case frameOffer, frameResult:
+		if incoming != nil || (kind == frameOffer) != (p.hub != nil) {
+			return incoming, errFrame
+		}
+		rank := l.rank
+		if kind == frameResult {
+			rank = p.me.Rank
+		}
+		c, size, err := decodeOffer(payload, rank, p.options.Mesh)
+		if err != nil {
+			return nil, err
+		}
+		incoming = &assembly{collective: c, size: size}
+		if size > 0 {
+			return incoming, nil
+		}
+		return nil, p.arrived(l, incoming)
+	case frameData:
+		if incoming == nil {
+			return nil, errFrame
+		}
+		done, err := incoming.add(payload)
+		if err != nil || !done {
+			return incoming, err
+		}
+		return nil, p.arrived(l, incoming)
+	case frameAbort:
+		return incoming, p.abortedBy(l, payload)
+	case frameBye:
+		p.bye(l)
+	default:
+		return incoming, errFrame
+	}
+	return incoming, nil
+}
+
+// arrived takes the whole of an offer or a result.
+func (p *Peers) arrived(l *link, a *assembly) error {
+	if p.hub != nil {
+		return p.hub.arrive(l.rank, a.collective, a.data, func(out []byte) { go p.deliver(l, a.collective, out) })
+	}
+	select {
+	case p.results <- a.data:
+		return nil
+	default:
+		return errFrame
+	}
+}
+
+// deliver sends a peer its result.
+func (p *Peers) deliver(l *link, c runtime.Collective, out []byte) {
+	head, err := json.Marshal(offerOf(c, int64(len(out))))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	if err := l.sendData(frameResult, head, out, p.options.Timeout); err != nil {
+		p.lost(l, err)
+	}
+}
+
+// bye notes that a peer issues no more collectives.
+func (p *Peers) bye(l *link) {
+	p.mu.Lock()
+	already := l.left
+	l.left = true
+	if !already {
+		p.left++
+		if p.hub != nil && p.left == p.me.Size-1 {
+			close(p.alone)
+		}
+	}
+	p.mu.Unlock()
+	if p.hub != nil && !already {
+		p.hub.leave(int64(l.rank))
+		l.conn.Close()
+	}
+}
+
+// lost notes that a connection ended.
+func (p *Peers) lost(l *link, err error) {
+	l.conn.Close()
+	p.mu.Lock()
+	over := l.left || p.cause != nil || p.closed
+	if p.hub != nil && !over && !isClosed(p.met) {
+		// Not all are there: another process may come for the rank.
+		p.links[l.rank] = nil
+		p.there--
+		over = true
+	}
+	b := l.beat
+	p.mu.Unlock()
+	if over {
+		return
+	}
+	how := "its connection ended"
+	if errors.Is(err, errFrame) {
+		how = err.Error()
+	}
+	d := diag.Errorf(diag.RankFailed, "", "rank %d went away: %s", l.rank, how)
+	for _, line := range b.lines() {
+		d.Note("rank %d, as last heard: %s", l.rank, line)
+	}
+	p.end(d, true)
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// warn reports a peer that was refused; not more of them than people read.
+func (p *Peers) warn(d *diag.Diagnostic) {
+	const most = 20
+	p.mu.Lock()
+	p.warned++
+	n := p.warned
+	p.mu.Unlock()
+	if p.options.Warn != nil && n <= most {
+		d.Severity = diag.Warning
+		p.options.Warn(d)
+	}
+}
+
+// Close ends the part of this rank in the run. Rank 0 stays until the others have ended theirs, or
+// the timeout.
+func (p *Peers) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.noticed = true
+	over := p.cause != nil
+	p.mu.Unlock()
+	var err error
+	if !over {
+		err = p.farewell()
+	} else if p.hub != nil {
+		until := time.Now().Add(min(p.grace(), 500*time.Millisecond)) // for those that read why
+		p.others(func(l *link) { l.drain(time.Until(until)) })
+	}
+	p.shut()
+	return err
+}
+
+// farewell says bye. A peer waits until rank 0 has read it; rank 0 until all have said it.
+func (p *Peers) farewell() error {
+	timer := time.NewTimer(p.options.Timeout)
+	defer timer.Stop()
+	if p.hub != nil {
+		if p.me.Size == 1 {
+			return nil
+		}
+		p.hub.leave(0)
+		select {
+		case <-p.alone:
+			return nil
+		case <-p.ended:
+			return p.failure()
+		case <-timer.C:
+			return diag.Errorf(diag.CollectiveStuck, "", "rank 0 has ended and %s not, for %s", rankList(p.staying()), p.options.Timeout)
+		}
+	}
+	l := p.links[0]
+	p.mu.Lock()
+	l.left = true
+	p.mu.Unlock()
+	if l.send(appendFrame(nil, frameBye, nil), p.grace()) == nil {
+		l.drain(p.grace())
+	}
+	return nil
+}
+
+// drain waits until the peer has closed the connection, so that what was sent is not lost with what was
+// not read.
+func (l *link) drain(within time.Duration) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+	case <-timer.C:
+	}
+}
+
+// staying lists the ranks that have not said bye.
+func (p *Peers) staying() []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var ranks []int64
+	for _, l := range p.links {
+		if l != nil && !l.left {
+			ranks = append(ranks, int64(l.rank))
+		}
+	}
+	return ranks
+}
+
+// shut closes all connections.
+func (p *Peers) shut() {
+	p.mu.Lock()
+	already := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if already {
+		return
+	}
+	close(p.stopped)
+	if p.listener != nil {
+		p.listener.Close()
+	}
+	p.others(func(l *link) { l.conn.Close() })
+}

@@ -1,0 +1,117 @@
+package comm
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"weft/runtime"
+)
+
+// Communicator carries the collectives of this rank over the connections, through the host's memory.
+func (p *Peers) Communicator(device runtime.Device) runtime.Communicator {
+	return &remote{peers: p, device: device}
+}
+
+type remote struct {
+	peers   *Peers
+	device  runtime.Device
+	staging []byte // where the device's memory is not the host's
+}
+
+// Collective implements runtime.Communicator. It returns when the result is there.
+func (r *remote) Collective(ctx context.Context, _ runtime.Stream, c runtime.Collective) error {
+	if err := r.device.Synchronize(); err != nil {
+		return err
+	}
+	host, mapped := r.device.(runtime.HostMemory)
+	var from []byte
+	var err error
+	if mapped {
+		from, err = host.Host(c.From, c.FromSize, runtime.Read)
+	} else {
+		if int64(cap(r.staging)) < c.FromSize {
+			r.staging = make([]byte, c.FromSize)
+		}
+		from = r.staging[:c.FromSize]
+		err = r.device.Download(from, c.From)
+	}
+	if err != nil {
+		return err
+	}
+	out, err := r.peers.Carry(ctx, c, from)
+	if err != nil {
+		return err
+	}
+	if !mapped {
+		return r.device.Upload(c.To, out)
+	}
+	to, err := host.Host(c.To, c.ToSize, runtime.Write)
+	copy(to, out)
+	return err
+}
+
+// Abort implements runtime.Communicator.
+func (r *remote) Abort(cause error) { r.peers.Abort(cause) }
+
+// Close implements runtime.Communicator. The connections stay: Peers.Close ends them.
+func (r *remote) Close() error { return nil }
+
+// Carry does the part of this rank in a collective of bytes: it gives the result, ToSize bytes.
+// Pointers count for nothing. One at a time.
+func (p *Peers) Carry(ctx context.Context, c runtime.Collective, from []byte) ([]byte, error) {
+	if err := check(c); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	if isClosed(p.ended) {
+		return nil, p.failure()
+	}
+	done := p.enter(c)
+	defer done()
+	reply := p.results
+	var err error
+	if p.hub != nil {
+		reply = make(chan []byte, 1)
+		err = p.hub.arrive(0, c, from, func(out []byte) { reply <- out })
+	} else {
+		err = p.offer(c, from)
+	}
+	if err != nil && !isClosed(p.ended) {
+		return nil, err
+	}
+	select {
+	case out := <-reply:
+		return out, nil
+	case <-p.ended:
+		return nil, p.failure()
+	case <-ctx.Done():
+		p.Abort(ctx.Err())
+		return nil, ctx.Err()
+	}
+}
+
+// offer sends this rank's bytes to rank 0.
+func (p *Peers) offer(c runtime.Collective, from []byte) error {
+	head, err := json.Marshal(offerOf(c, int64(len(from))))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	if err := p.links[0].sendData(frameOffer, head, from, p.options.Timeout); err != nil {
+		p.lost(p.links[0], err)
+	}
+	return nil
+}
+
+// enter notes that this rank waits in a collective, until the function that it gives is called.
+func (p *Peers) enter(c runtime.Collective) (done func()) {
+	number := p.recorder.Begin(runtime.FlightRecord{Entry: c.Entry, Step: c.Step, Label: c.Kind + " " + c.Label, Sequence: c.Sequence, Collective: true})
+	p.mu.Lock()
+	p.wait, p.waitFrom = &waiting{Axes: c.Axes, Sequence: c.Sequence, Text: describe(c)}, time.Now()
+	p.mu.Unlock()
+	return func() {
+		p.recorder.Finish(number)
+		p.mu.Lock()
+		p.wait = nil
+		p.mu.Unlock()
+	}
+}
