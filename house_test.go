@@ -58,7 +58,7 @@ var house = map[string][]string{
 	"codegen/ptxas":      {"ir/diag"},
 
 	// The runtime reads weights files as the frontends do: one package for both ends.
-	"runtime":            {"runtime/artifact", "frontend/weights", "ir", "ir/diag", "ir/plan"},
+	"runtime":            {"runtime/artifact", "frontend/weights", "ir", "ir/diag", "ir/mesh", "ir/plan"},
 	"runtime/artifact":   {"frontend/weights", "ir", "ir/diag"},
 	"runtime/cache":      {"ir/diag"},
 	"runtime/emu":        {"runtime", "codegen/ptx"},

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,11 +34,12 @@ type Binding struct {
 type block []*stretch
 
 // stretch is steps that are enqueued without waiting, as a graph where the device can capture,
-// and the decision that follows them.
+// and the collective or decision that follows them.
 type stretch struct {
 	work   []command
-	graph  Graph     // of the work, once it was captured
-	choice *decision // nil for the last stretch of a block
+	graph  Graph       // of the work, once it was captured
+	meets  *Collective // issued after the work; nil for none, or where it is in the work
+	choice *decision   // nil for none
 }
 
 // decision is an if or a while: the host reads a byte, the predicate, and goes on in one block
@@ -53,8 +55,10 @@ type decision struct {
 
 // command is a step that has something to do, ready to be enqueued.
 type command struct {
-	launch  *Launch // or
-	dst     Pointer // copy: size bytes from src; fill: count times the pattern
+	step    int
+	launch  *Launch     // or
+	meets   *Collective // or
+	dst     Pointer     // copy: size bytes from src; fill: count times the pattern
 	src     Pointer
 	size    int64
 	pattern []byte
@@ -71,11 +75,16 @@ func (s *Session) bindDims(e *entry, inputs []*ir.Tensor) (map[string]int64, err
 		given[i] = ir.Given{DType: inputs[k].DType, Shape: inputs[k].Shape}
 	}
 	for i, t := range e.plan.Inputs {
-		if st := s.states[t.State]; st != nil && slices.ContainsFunc(t.Shape, symbolic) {
+		if st := s.states[t.State]; st != nil && t.Shard == nil && slices.ContainsFunc(t.Shape, symbolic) {
 			given[i] = ir.Given{DType: st.dtype, Shape: st.shape}
 		}
 	}
-	return ir.BindDims(e.program, e.signature, given)
+	dims, err := ir.BindDims(e.program, e.signature, given)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(dims, s.coordinates)
+	return dims, nil
 }
 
 func symbolic(d ir.Dim) bool {
@@ -94,13 +103,13 @@ func checkInputs(e *entry, inputs []*ir.Tensor) error {
 	for k, i := range e.inputs {
 		t := e.plan.Inputs[i]
 		if k >= len(inputs) || inputs[k] == nil {
-			faults = append(faults, diag.Errorf(diag.RunInputMissing, place, "input %q was not given, expected %s", t.Name, t.Type()))
+			faults = append(faults, diag.Errorf(diag.RunInputMissing, place, "input %q was not given, expected %s", t.Name, t.Global()))
 			continue
 		}
 		if _, ok := ir.ParseDType(inputs[k].DType.String()); !ok {
-			faults = append(faults, diag.Errorf(diag.RunInputType, place, "input %q has no element type, expected %s", t.Name, t.Type()))
+			faults = append(faults, diag.Errorf(diag.RunInputType, place, "input %q has no element type, expected %s", t.Name, t.Global()))
 		} else if err := inputs[k].Check(); err != nil {
-			faults = append(faults, diag.Errorf(diag.RunInputShape, place, "input %q has %v, expected %s", t.Name, err, t.Type()))
+			faults = append(faults, diag.Errorf(diag.RunInputShape, place, "input %q has %v, expected %s", t.Name, err, t.Global()))
 		}
 	}
 	return faults.Err()
@@ -110,7 +119,7 @@ func (e *entry) inputList() string {
 	var list []string
 	for _, i := range e.inputs {
 		t := e.plan.Inputs[i]
-		list = append(list, fmt.Sprintf("%q: %s", t.Name, t.Type()))
+		list = append(list, fmt.Sprintf("%q: %s", t.Name, t.Global()))
 	}
 	return strings.Join(list, ", ")
 }
@@ -242,6 +251,7 @@ func (b *Binding) block(steps []plan.Step, next *int) block {
 		number := *next
 		*next++
 		var choice *decision
+		var meets *Collective
 		switch {
 		case step.If != nil:
 			choice = &decision{step: number, predicate: b.pointers[step.If.Predicate]}
@@ -252,10 +262,15 @@ func (b *Binding) block(steps []plan.Step, next *int) block {
 			choice.condition = b.block(step.While.Condition, next)
 			choice.yes = b.block(step.While.Body, next)
 		case !b.bound.Steps[number].Empty:
-			s.work = append(s.work, b.command(number, step))
+			c := b.command(number, step)
+			if c.meets == nil || b.session.captures() {
+				s.work = append(s.work, c)
+			} else {
+				meets = c.meets
+			}
 		}
-		if choice != nil {
-			s.choice = choice
+		if choice != nil || meets != nil {
+			s.choice, s.meets = choice, meets
 			s = &stretch{}
 			list = append(list, s)
 		}
@@ -328,10 +343,12 @@ var accesses = map[plan.Access]Access{plan.Read: Read, plan.Write: Write | Disca
 func (b *Binding) command(i int, step plan.Step) command {
 	bound := b.bound.Steps[i]
 	switch {
+	case step.Collective != nil:
+		return b.collective(i, step.Collective)
 	case step.Copy != nil:
-		return command{dst: b.pointers[step.Copy.To], src: b.pointers[step.Copy.From], size: b.bound.Sizes[step.Copy.To]}
+		return command{step: i, dst: b.pointers[step.Copy.To], src: b.pointers[step.Copy.From], size: b.bound.Sizes[step.Copy.To]}
 	case step.Fill != nil:
-		return command{dst: b.pointers[step.Fill.Buffer], pattern: bound.Pattern, count: bound.Count}
+		return command{step: i, dst: b.pointers[step.Fill.Buffer], pattern: bound.Pattern, count: bound.Count}
 	}
 	l := &Launch{
 		Kernel: b.entry.kernels[i], Block: [3]int{step.Launch.Block, 1, 1}, Shared: step.Launch.Shared, Label: step.Launch.Label,
@@ -350,7 +367,7 @@ func (b *Binding) command(i int, step plan.Step) command {
 			l.Args[k] = Arg{Kind: ArgI64, Bits: uint64(bound.Values[k])}
 		}
 	}
-	return command{launch: l}
+	return command{step: i, launch: l}
 }
 
 // release frees graphs and memory. The device must be idle.

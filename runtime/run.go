@@ -13,7 +13,7 @@ import (
 
 // Result is what a run gives.
 type Result struct {
-	Outputs []*ir.Tensor     // of the caller, in the order of the entry
+	Outputs []*ir.Tensor     // of the caller, in the order of the entry; of a rank, its part
 	Dims    map[string]int64 // the sizes of the symbolic dims
 }
 
@@ -33,6 +33,7 @@ func (s *Session) RunContext(ctx context.Context, entry string, inputs []*ir.Ten
 	defer s.mu.Unlock()
 	b, err := s.bind(entry, inputs)
 	if err != nil {
+		s.abort(err)
 		return nil, err
 	}
 	if err := b.enqueue(ctx); err != nil {
@@ -40,6 +41,7 @@ func (s *Session) RunContext(ctx context.Context, entry string, inputs []*ir.Ten
 	}
 	outputs, err := b.download()
 	if err != nil {
+		s.abort(err)
 		return nil, err
 	}
 	return &Result{Outputs: outputs, Dims: maps.Clone(b.bound.Dims)}, nil
@@ -98,10 +100,10 @@ func (b *Binding) upload(inputs []*ir.Tensor) error {
 	}
 	for k, i := range b.entry.inputs {
 		buffer := b.entry.inputBuffers[i]
-		if buffer < 0 || len(inputs[k].Data) == 0 {
+		if buffer < 0 || b.bound.Sizes[buffer] == 0 {
 			continue
 		}
-		if err := device.Upload(b.pointers[buffer], inputs[k].Data); err != nil {
+		if err := b.uploadInput(b.entry.plan.Inputs[i], &memory{at: b.pointers[buffer], size: b.bound.Sizes[buffer]}, inputs[k]); err != nil {
 			return b.failed(err)
 		}
 	}
@@ -164,11 +166,18 @@ func (b *Binding) locked(f func() error) error {
 	return f()
 }
 
-func (b *Binding) failed(err error) error { return deviceError(b.entry.plan.Entry, err) }
+// failed describes an error of a run. The other ranks of a mesh need not wait for this one.
+func (b *Binding) failed(err error) error {
+	err = deviceError(b.entry.plan.Entry, err)
+	b.session.abort(err)
+	return err
+}
 
-// deviceError makes a diagnostic of what a device reports; a run that was cancelled is none.
+// deviceError makes a diagnostic of what a device reports; a run that was cancelled is none, and
+// communicators give diagnostics.
 func deviceError(place string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	var known *diag.Diagnostic
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &known) {
 		return err
 	}
 	return diag.Errorf(diag.RunDevice, place, "%v", err).Because(err)
@@ -203,6 +212,7 @@ func (b *Binding) enqueue(ctx context.Context) error {
 	if !ok || b.session.options.NoGraph {
 		capturer = nil
 	}
+	b.session.recorder.begin(b.entry.plan.Entry)
 	return b.runBlock(ctx, b.work, capturer)
 }
 
@@ -210,8 +220,13 @@ func (b *Binding) enqueue(ctx context.Context) error {
 // there looks at the context.
 func (b *Binding) runBlock(ctx context.Context, l block, capturer Capturer) error {
 	for _, s := range l {
-		if err := b.runStretch(s, capturer); err != nil {
+		if err := b.runStretch(ctx, s, capturer); err != nil {
 			return err
+		}
+		if s.meets != nil {
+			if err := b.meet(ctx, s.meets); err != nil {
+				return err
+			}
 		}
 		if s.choice == nil {
 			continue
@@ -250,24 +265,32 @@ func (b *Binding) decide(ctx context.Context, c *decision, capturer Capturer) er
 }
 
 // runStretch enqueues the work of a stretch.
-func (b *Binding) runStretch(s *stretch, capturer Capturer) error {
+func (b *Binding) runStretch(ctx context.Context, s *stretch, capturer Capturer) error {
 	if capturer == nil || len(s.work) == 0 {
-		return b.enqueueWork(s.work)
+		return b.enqueueWork(ctx, s.work, b.meet)
 	}
 	if s.graph == nil {
 		var err error
-		if s.graph, err = b.capture(s.work, capturer); err != nil {
+		if s.graph, err = b.capture(ctx, s.work, capturer); err != nil {
 			return err
+		}
+	}
+	b.session.recorder.issue(s.work[0].step)
+	for _, c := range s.work {
+		if c.meets != nil {
+			b.session.number(c.meets)
 		}
 	}
 	return s.graph.Replay(0)
 }
 
-func (b *Binding) capture(work []command, capturer Capturer) (Graph, error) {
+func (b *Binding) capture(ctx context.Context, work []command, capturer Capturer) (Graph, error) {
 	if err := capturer.BeginCapture(0); err != nil {
 		return nil, err
 	}
-	err := b.enqueueWork(work)
+	err := b.enqueueWork(ctx, work, func(ctx context.Context, c *Collective) error {
+		return b.session.options.Communicator.Collective(ctx, 0, *c)
+	})
 	graph, end := capturer.EndCapture(0)
 	if err != nil {
 		if end == nil {
@@ -278,12 +301,15 @@ func (b *Binding) capture(work []command, capturer Capturer) (Graph, error) {
 	return graph, end
 }
 
-// enqueueWork enqueues steps one by one.
-func (b *Binding) enqueueWork(work []command) error {
+// enqueueWork enqueues steps one by one, collectives by meet.
+func (b *Binding) enqueueWork(ctx context.Context, work []command, meet func(context.Context, *Collective) error) error {
 	device := b.session.device
 	for _, c := range work {
 		var err error
+		b.session.recorder.issue(c.step)
 		switch {
+		case c.meets != nil:
+			err = meet(ctx, c.meets)
 		case c.launch != nil:
 			err = device.Launch(0, *c.launch)
 		case c.pattern != nil:

@@ -27,10 +27,19 @@ type Options struct {
 	NoGraph bool
 	// ArenaLimit is the most scratch memory in bytes that runs may keep; 0 is no limit.
 	ArenaLimit int64
+	// Rank is the session's among those of the artifact's mesh, and Communicator leads to the
+	// others. The session does not close it. An artifact for one rank needs neither.
+	Rank         int64
+	Communicator Communicator
+	// Recorder notes what the rank does; nil makes one.
+	Recorder *Recorder
 }
 
 // Session is an artifact on a device: kernels loaded, states in device memory. It runs any
 // entry any number of times. Its methods may be called from any goroutine; they take turns.
+//
+// A session of an artifact for a mesh is one rank. It takes global inputs, of which it uploads
+// its own part, and gives its part of the outputs; Ranks joins those of several.
 type Session struct {
 	mu       sync.Mutex
 	device   Device
@@ -42,6 +51,11 @@ type Session struct {
 	names    []string // of states: in the order of the artifact, prepared ones last
 	bindings []*Binding
 	closed   bool
+
+	mesh        ir.Mesh
+	coordinates map[string]int64 // of the rank, by symbol
+	recorder    *Recorder
+	sequence    int64 // collectives that the rank has issued
 }
 
 // initEntry is the entry that computes prepared states when a session opens.
@@ -66,12 +80,16 @@ type entry struct {
 func Open(a *artifact.Artifact, device Device, options Options) (*Session, error) {
 	s := &Session{device: device, options: options, states: map[string]*state{}}
 	if err := s.open(a); err != nil {
+		s.abort(err)
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
 }
 
 func (s *Session) open(a *artifact.Artifact) error {
+	if err := s.joinMesh(a.Manifest.Mesh.Program()); err != nil {
+		return err
+	}
 	var targets []string
 	for _, t := range a.Manifest.Targets {
 		targets = append(targets, t.Name)
@@ -176,6 +194,9 @@ func (s *Session) loadEntry(a *artifact.Artifact, name string, parameters map[st
 	if p.Entry != name || p.Target != s.target {
 		return nil, diag.Errorf(diag.PlanMismatch, place, "the plan is of entry %.100q for %.100q", p.Entry, p.Target)
 	}
+	if !slices.Equal(p.MeshOf().Axes, s.mesh.Axes) {
+		return nil, diag.Errorf(diag.PlanMismatch, place, "the plan is for the mesh %q, the artifact for %q", p.MeshOf(), s.mesh)
+	}
 	steps := p.Flat()
 	e := &entry{plan: p, kernels: make([]Kernel, len(steps))}
 	e.program, e.signature = p.Signature()
@@ -229,6 +250,7 @@ func (s *Session) prepare(initial *entry) error {
 	if err != nil {
 		return err
 	}
+	s.recorder.begin(initial.plan.Entry)
 	err = b.runBlock(context.Background(), b.work, nil)
 	if err == nil {
 		err = s.device.Synchronize()
@@ -242,10 +264,12 @@ func (s *Session) prepare(initial *entry) error {
 // Target names the kernels in use.
 func (s *Session) Target() string { return s.target }
 
-// Value describes an input, an output or a state.
+// Value describes an input, an output or a state. Where the ranks of a mesh divide it, the type
+// is that of the global tensor.
 type Value struct {
-	Name string
-	Type ir.Type
+	Name  string
+	Type  ir.Type
+	Shard ir.Sharding // nil where each rank has all
 }
 
 // Entry describes an entry.
@@ -279,7 +303,7 @@ func (s *Session) Entry(name string) (Entry, error) {
 		list []plan.Tensor
 	}{{&d.Inputs, e.plan.Inputs}, {&d.Outputs, e.plan.Outputs}} {
 		for _, t := range side.list {
-			v := Value{t.Name, t.Type()}
+			v := Value{t.Name, t.Global(), t.Sharding()}
 			if t.State == "" {
 				*side.to = append(*side.to, v)
 				continue

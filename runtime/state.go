@@ -15,7 +15,8 @@ import (
 // state is a named tensor in device memory.
 type state struct {
 	dtype   ir.DType
-	shape   []int64
+	shape   []int64     // on this rank
+	shard   ir.Sharding // nil where each rank has all
 	memory  *memory
 	kept    bool // an entry of the caller uses it
 	feeds   bool // init reads it
@@ -61,6 +62,7 @@ func (s *Session) loadStates(a *artifact.Artifact, entries []*entry, initial *en
 			}
 			continue
 		}
+		st.shard = m.Sharding()
 		if err := s.loadState(m.Name, st, source, used); err != nil {
 			return err
 		}
@@ -115,7 +117,9 @@ func (s *Session) checkStates(a *artifact.Artifact, entries []*entry, used map[s
 			if !known[t.State] {
 				return diag.Errorf(diag.PlanMismatch, place, "the artifact has no state %.100q", t.State)
 			}
-			if st := used[t.State]; st.memory != nil && !t.Type().Equal(st.typ()) {
+			if st := used[t.State]; !t.Sharding().Equal(st.shard) {
+				return diag.Errorf(diag.PlanMismatch, place, "ranks divide state %.100q as %s in the plan, as %s in the manifest", t.State, t.Sharding(), st.shard)
+			} else if st.memory != nil && !t.Type().Equal(st.typ()) {
 				return diag.Errorf(diag.PlanMismatch, place, "state %.100q is %s in the plan, %s in the manifest", t.State, t.Type(), st.typ())
 			}
 		}
@@ -130,8 +134,12 @@ func (s *Session) loadState(name string, st *state, source weights.Source, used 
 	if !ok {
 		panic(fmt.Sprintf("BUG: no value for state %q", name))
 	}
-	st.dtype, st.shape = info.DType, info.Shape
-	if same := used[info.SameAs]; info.SameAs != "" && same != nil && same.memory != nil && !same.written && !st.written {
+	l, err := s.layout(st.shard, info.Shape, nil)
+	if err != nil {
+		return err
+	}
+	st.dtype, st.shape = info.DType, l.Local
+	if same := used[info.SameAs]; info.SameAs != "" && same != nil && same.memory != nil && !same.written && !st.written && same.shard.Equal(st.shard) {
 		st.memory = same.memory
 		st.memory.users++
 		st.memory.feeds = st.memory.feeds || st.feeds
@@ -145,24 +153,11 @@ func (s *Session) loadState(name string, st *state, source weights.Source, used 
 	if err != nil {
 		return err
 	}
-	if r.Size() != st.memory.size {
-		panic(fmt.Sprintf("BUG: %d bytes for state %q of %s", r.Size(), name, st.typ()))
+	if size, err := weights.ByteSize(info.DType, info.Shape); r.Size() != size || err != nil {
+		panic(fmt.Sprintf("BUG: %d bytes for state %q of %s", r.Size(), name, info.Type()))
 	}
-	for off := int64(0); off < r.Size(); off += uploadChunk {
-		view, err := r.View(off, min(uploadChunk, r.Size()-off))
-		if err != nil {
-			return err
-		}
-		if err := s.device.Upload(st.memory.at+Pointer(off), view); err != nil {
-			return deviceError("upload of state "+name, err)
-		}
-	}
-	return nil
+	return s.uploadPart(st.memory, l, info.DType, r.View, "upload of state "+name)
 }
-
-// uploadChunk is how much of a weight is looked at at a time, so that what is not in memory as
-// it is read (other layouts, random values) takes no more.
-const uploadChunk = int64(16 << 20)
 
 func (s *Session) add(name string, st *state) {
 	s.states[name] = st
@@ -303,7 +298,8 @@ func (s *Session) States() []Value {
 	defer s.mu.Unlock()
 	list := make([]Value, len(s.names))
 	for i, name := range s.names {
-		list[i] = Value{name, s.states[name].typ()}
+		st := s.states[name]
+		list[i] = Value{name, st.global(), st.shard}
 	}
 	return list
 }
@@ -326,7 +322,7 @@ func (s *Session) state(name string) (*state, error) {
 		Note("it has: %s", strings.Join(shown, ", "))
 }
 
-// State downloads the present value of a state.
+// State downloads the present value of a state; of a rank, its part.
 func (s *Session) State(name string) (*ir.Tensor, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,7 +337,7 @@ func (s *Session) State(name string) (*ir.Tensor, error) {
 	return t, nil
 }
 
-// SetState gives a state a new value of the same type. Tied states share it. A state that the
+// SetState gives a state a new value of the same type, on a rank its part. Tied states share it. A state that the
 // init entry reads cannot be set: what was prepared from it would no longer fit.
 func (s *Session) SetState(name string, value *ir.Tensor) error {
 	s.mu.Lock()

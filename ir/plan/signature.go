@@ -15,6 +15,14 @@ func (t Tensor) Type() ir.Type {
 	return ir.TensorOf(dtype, t.Shape...)
 }
 
+// Global is the type of the tensor that the ranks divide, or of the whole that each has.
+func (t Tensor) Global() ir.Type {
+	if t.Shard == nil {
+		return t.Type()
+	}
+	return ir.TensorOf(t.Type().DType, t.Sharding().Global()...)
+}
+
 // Symbol is the dim as programs have it.
 func (d Dim) Symbol() ir.Symbol {
 	s := ir.Symbol{Name: d.Name, Min: d.Min, Max: d.Max, Multiple: max(1, d.Multiple)}
