@@ -25,19 +25,26 @@ import (
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
+	"weft/ir/mesh"
 	"weft/ir/plan"
 	"weft/ir/reproducer"
 	"weft/ir/target"
 	"weft/passes"
 	"weft/passes/precision"
+	"weft/passes/shard"
 	"weft/runtime/artifact"
 )
 
 // Version of weft; part of every artifact and key.
 const Version = "0.1.0"
 
-// File is a model file and the entry that it becomes; an empty Entry is "forward".
-type File struct{ Entry, Path string }
+// File is a model file and the entry that it becomes; an empty Entry is "forward". Constants are
+// "INPUT=VALUES": inputs of the model that become constants, such as those that decide about
+// shapes.
+type File struct {
+	Entry, Path string
+	Constants   []string
+}
 
 // Options of a compile. What is in Config decides about the bytes of the artifact; the rest
 // does not.
@@ -55,11 +62,18 @@ type Options struct {
 // Config is the part of the options that an artifact depends on and records.
 type Config struct {
 	Targets  []string `json:"targets"`
-	Dims     []string `json:"dims,omitempty"`  // as --dim
-	Weights  string   `json:"weights"`         // embed, reference, none, random:SEED
-	Code     string   `json:"code,omitempty"`  // ptx (also when empty), cubin, both
-	PTXAS    string   `json:"ptxas,omitempty"` // its version, which Compile finds out
+	Dims     []string `json:"dims,omitempty"`      // as --dim
+	Fixed    []string `json:"constants,omitempty"` // [ENTRY.]INPUT=VALUES of the files, which Compile gathers
+	Weights  string   `json:"weights"`             // embed, reference, none, random:SEED
+	Code     string   `json:"code,omitempty"`      // ptx (also when empty), cubin, both
+	PTXAS    string   `json:"ptxas,omitempty"`     // its version, which Compile finds out
 	Disabled []string `json:"disabled_passes,omitempty"`
+	Mesh     string   `json:"mesh,omitempty"`     // "dp=8,tp=4"; empty is one rank
+	Parallel string   `json:"parallel,omitempty"` // strategies as shard.ParseStrategies reads them
+	// Shardings and InputShardings are rules as shard.ParseRule reads them, by name of a state
+	// or an input.
+	Shardings      []string `json:"shardings,omitempty"`
+	InputShardings []string `json:"input_shardings,omitempty"`
 	// Precision is a policy as precision.Parse reads it; empty leaves the model's types.
 	Precision string `json:"precision,omitempty"`
 }
@@ -107,7 +121,7 @@ func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err 
 		if len(files) > 1 {
 			facts = frontend.FactsOf(f.Entry, dims)
 		}
-		if imported, err = frontend.Import(f.Path, facts); err != nil {
+		if imported, err = frontend.Import(f.Path, facts, f.Constants); err != nil {
 			return nil, err
 		}
 		parts = append(parts, frontend.Part{Entry: f.Entry, Path: f.Path, Imported: imported})
@@ -116,6 +130,20 @@ func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err 
 		return nil, err
 	}
 	return imported, frontend.ApplyDims(imported.Program, dims)
+}
+
+// fixedInputs are the constants of all files, with the entry's name where there are several.
+func fixedInputs(files []File) (facts []string) {
+	for _, f := range files {
+		for _, fact := range f.Constants {
+			if len(files) > 1 {
+				fact = f.Entry + "." + fact
+			}
+			facts = append(facts, fact)
+		}
+	}
+	slices.Sort(facts)
+	return facts
 }
 
 // Compile compiles the files of one model up to a stage. Close the result.
@@ -135,6 +163,7 @@ func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
 		return nil, err
 	}
 	c := &Compiled{Imported: imported.Program, Warnings: imported.Warnings, PTX: map[string][]byte{}, config: o.Config, weights: imported.Weights}
+	c.config.Fixed = fixedInputs(o.Files)
 	if err := c.run(ctx, o, nil, targets, until, step); err != nil {
 		c.Close()
 		return nil, err
@@ -165,14 +194,15 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets
 	if until == StageProgram {
 		return nil
 	}
-	policy, err := o.policy()
+	how, err := o.passes()
 	if err != nil {
 		return err
 	}
-	c.config.Precision = policy.String()
+	c.config.Precision = how.Precision.String()
+	how.Only, how.Verify, how.After = only, o.VerifyIR, o.AfterPass
 	step("passes")
 	c.Scheduled = c.Imported.Clone()
-	c.Report, err = passes.Run(c.Scheduled, passes.Options{Disabled: o.Disabled, Only: only, Precision: policy, Verify: o.VerifyIR, After: o.AfterPass})
+	c.Report, err = passes.Run(c.Scheduled, how)
 	c.Warnings = append(c.Warnings, c.Report.Warnings...)
 	if err != nil || until == StageScheduled {
 		return err
@@ -191,12 +221,37 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets
 	return c.assemble(ctx, o, targets, step)
 }
 
-// policy reads the precision policy.
-func (c Config) policy() (precision.Policy, error) {
-	if c.Precision == "" {
-		return precision.Policy{}, nil
+// sharding reads how the program is to be divided over a mesh.
+func (c Config) sharding() (o shard.Options, err error) {
+	if c.Mesh == "" {
+		if c.Parallel != "" || len(c.Shardings)+len(c.InputShardings) > 0 {
+			return o, diag.Errorf(diag.BadMesh, "", "there is no mesh to divide the program over").Suggest("give one: --mesh dp=8")
+		}
+		return o, nil
 	}
-	return precision.Parse(c.Precision)
+	if o.Mesh, err = mesh.Parse(c.Mesh); err != nil {
+		return o, err
+	}
+	if o.Strategies, err = shard.ParseStrategies(c.Parallel, o.Mesh); err != nil {
+		return o, err
+	}
+	if o.Parameters, err = shard.ParseRules(c.Shardings); err != nil {
+		return o, err
+	}
+	o.Inputs, err = shard.ParseRules(c.InputShardings)
+	return o, err
+}
+
+// passes are the options of the passes that the configuration asks for.
+func (c Config) passes() (o passes.Options, err error) {
+	o.Disabled = c.Disabled
+	if c.Precision != "" {
+		if o.Precision, err = precision.Parse(c.Precision); err != nil {
+			return o, err
+		}
+	}
+	o.Sharding, err = c.sharding()
+	return o, err
 }
 
 // blame gives bugs among the diagnostics of an error the step as their place.
@@ -258,8 +313,9 @@ func (c *Compiled) before(d *diag.Diagnostic, o Options, only []string) (text st
 	switch {
 	case failed > 0:
 		p := c.Imported.Clone()
-		policy, _ := o.policy() // read before the first pass ran
-		if _, err := passes.Run(p, passes.Options{Disabled: o.Disabled, Only: left[:failed], Precision: policy}); err == nil {
+		how, _ := o.passes() // read before the first pass ran
+		how.Only = left[:failed]
+		if _, err := passes.Run(p, how); err == nil {
 			return p.String(), left[failed:]
 		}
 	case failed < 0 && c.Report != nil && d.Place != "import":

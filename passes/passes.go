@@ -16,6 +16,7 @@ import (
 	"weft/passes/precision"
 	"weft/passes/prepare"
 	"weft/passes/schedule"
+	"weft/passes/shard"
 )
 
 // Pass is a row of the table.
@@ -32,6 +33,7 @@ type Pass struct {
 type Report struct {
 	Fusion    map[string][]fuse.Decision `json:"fusion,omitempty"`
 	Precision []precision.Row            `json:"precision,omitempty"`
+	Sharding  *shard.Report              `json:"sharding,omitempty"`
 	Warnings  diag.List                  `json:"-"`
 	Times     []Timing                   `json:"-"`
 }
@@ -54,9 +56,18 @@ func Table() []Pass {
 		{Name: "precision", Doc: "computes in the types that --precision names",
 			Reason: "after canonicalize, so that it sees one form of each operation; before decompose, while attention is whole", Required: true,
 			After: []string{"canonicalize"}, run: runPrecision},
+		{Name: "shard", Doc: "divides tensors over the mesh and inserts collectives",
+			Reason: "after precision, so that casts come before gathers; before decompose, while attention is whole", Required: true,
+			After: []string{"canonicalize", "precision"}, run: func(p *ir.Program, o Options, r *Report) (changed bool, err error) {
+				r.Sharding, changed, err = shard.Run(p, o.Sharding)
+				if r.Sharding != nil {
+					r.Warnings = append(r.Warnings, r.Sharding.Notes...)
+				}
+				return changed, err
+			}},
 		{Name: "decompose", Doc: "replaces composite operations that no kernel runs whole by primitives",
 			Reason: "after canonicalize, which may drop them; before fuse, which groups primitives", Required: true,
-			After: []string{"canonicalize", "precision"}, run: plain(decompose.Run)},
+			After: []string{"canonicalize", "precision", "shard"}, run: plain(decompose.Run)},
 		{Name: "canonicalize-primitives", Doc: "canonicalize again, over what decompose made",
 			Reason: "decompositions repeat masks and constants", After: []string{"decompose"}, run: plain(canonicalize.Run)},
 		{Name: "prepare", Doc: "moves what depends on weights alone into the init entry",
@@ -111,6 +122,7 @@ func operations(p *ir.Program) []*ir.Op {
 
 // Options of a run over the table.
 type Options struct {
+	Sharding  shard.Options
 	Disabled  []string
 	Precision precision.Policy
 	Verify    bool // after every pass

@@ -13,20 +13,22 @@ import (
 
 // compileFlags are the flags of weft compile.
 type compileFlags struct {
-	files     []weft.File
-	targets   []string
-	dims      []string
-	weights   string
-	output    string
-	emit      string
-	dumpAfter string
-	disabled  []string
-	verifyIR  bool
-	timeEach  bool
-	jobs      int
-	code      string
-	noCache   bool
-	precision string
+	files             []weft.File
+	targets           []string
+	given             givenFlags
+	weights           string
+	output            string
+	emit              string
+	dumpAfter         string
+	disabled          []string
+	verifyIR          bool
+	timeEach          bool
+	jobs              int
+	code              string
+	noCache           bool
+	precision         string
+	mesh, parallel    string
+	shard, shardInput []string
 }
 
 var (
@@ -59,8 +61,12 @@ func (a *app) compileCommand() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringArrayVar(&f.targets, "target", nil, "compile for GPU `TARGET` (sm_80, sm_86, sm_89, sm_90, sm_90a, native); repeatable, required")
 	flags.StringVarP(&f.output, "output", "o", "", "write to `OUT`; - is standard output")
-	flags.StringArrayVar(&f.dims, "dim", nil, "facts about a dim: batch=1..64, batch=8, in.0[0]=batch:1..64; repeatable")
+	f.given.add(cmd)
 	flags.StringVar(&f.weights, "weights", "embed", "`HOW` the artifact has its weights: embed, reference, none or random:SEED")
+	flags.StringVar(&f.mesh, "mesh", "", "make the program of a `MESH` of ranks: named axes and their sizes, as dp=8,tp=4")
+	flags.StringVar(&f.parallel, "parallel", "", "what the ranks along axes do, as `AXIS:STRATEGY`,...: ddp, zero1, zero2, fsdp, hsdp (over a+b), tp, tp+sp, ep")
+	flags.StringArrayVar(&f.shard, "shard", nil, "divide parameters whose names match, as `PATTERN=[AXIS,*]`; repeatable")
+	flags.StringArrayVar(&f.shardInput, "shard-input", nil, "divide inputs whose names match, as `PATTERN=[AXIS,*]`; repeatable")
 	flags.StringVar(&f.precision, "precision", "", "compute in the types of `POLICY`: bf16, fp16, f32, tf32, or parts such as compute=bf16,lm_head=f32")
 	flags.Var(choice(&f.code, codes...), "code", "`KIND` of code: ptx, cubin or both")
 	flags.Var(choice(&f.emit, stages...), "emit", "write `STAGE` instead of an artifact: program, scheduled, llvm, ptx or plan")
@@ -147,6 +153,12 @@ func (a *app) compile(ctx context.Context, args []string, f *compileFlags) error
 			return err
 		}
 		f.files = append(f.files, file)
+	}
+	if err := f.given.resolve(); err != nil {
+		return err
+	}
+	if err := f.given.give(f.files); err != nil {
+		return err
 	}
 	if f.emit != "" && f.output == "" {
 		f.output = "-"

@@ -27,13 +27,13 @@ import (
 // initEntry prepares weights; it runs once at load.
 const initEntry = "init"
 
-func importFile(path string) (*lower.Imported, error) {
-	return weft.Import([]weft.File{{Path: path}}, nil, true)
+func importFile(path string, given givenFlags) (*lower.Imported, error) {
+	return weft.Import(given.file(path), given.dims, true)
 }
 
 // lowerFile compiles a file up to kernels and plans, which are alike for all targets.
-func lowerFile(ctx context.Context, path string) (*weft.Compiled, error) {
-	options := weft.Options{Config: weft.Config{Targets: weft.Targets()[:1], Weights: "none"}, Files: []weft.File{{Path: path}}, Jobs: 1}
+func lowerFile(ctx context.Context, path string, given givenFlags) (*weft.Compiled, error) {
+	options := weft.Options{Config: weft.Config{Targets: weft.Targets()[:1], Dims: given.dims, Weights: "none"}, Files: given.file(path), Jobs: 1}
 	return weft.Compile(ctx, options, weft.StageLowered)
 }
 
@@ -118,7 +118,7 @@ func (m *model) compileToRun(ctx context.Context, target string, s *deviceSessio
 		return nil, diag.Errorf(diag.FileUnwritable, "", "a temporary folder cannot be made: %v", err).Because(err)
 	}
 	s.closers = append(s.closers, removeFolder(folder))
-	options := weft.Options{Config: weft.Config{Targets: []string{target}, Weights: "none"}, Files: []weft.File{{Path: m.path}}, Jobs: runtime.GOMAXPROCS(0),
+	options := weft.Options{Config: weft.Config{Targets: []string{target}, Dims: m.given.dims, Weights: "none"}, Files: m.given.file(m.path), Jobs: runtime.GOMAXPROCS(0),
 		Reproducers: []string{"."}}
 	c, err := weft.Compile(ctx, options, weft.StagePTX)
 	if err != nil {
@@ -233,7 +233,8 @@ func (s *deviceSession) Close() error {
 // compileWith compiles and writes what the flags ask for.
 func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
 	options := weft.Options{
-		Config:   weft.Config{Targets: f.targets, Dims: f.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode(), Precision: f.precision},
+		Config: weft.Config{Targets: f.targets, Dims: f.given.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode(), Precision: f.precision,
+			Mesh: f.mesh, Parallel: f.parallel, Shardings: f.shard, InputShardings: f.shardInput},
 		Files:    f.files,
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,

@@ -1,0 +1,234 @@
+package shard
+
+import (
+	"slices"
+	"strings"
+
+	"weft/ir"
+)
+
+// Parameters that are stored divided are made whole by block: all those of a layer before its first
+// operation, and again where the layer is used once more after others, as in a backward. A block's whole
+// parameters live while it runs.
+
+// gathers lists, by the operation before which they are needed, the parameters to make whole.
+type gathers map[int][]ir.Value
+
+// use is an operation that uses a parameter of a block.
+type use struct {
+	op    int
+	param ir.Value
+}
+
+// planGathers finds the uses of divided parameters and cuts those of each block where other
+// layers come between.
+func (w *rewriter) planGathers() gathers {
+	uses := map[string][]use{}
+	var names []string
+	var numbered []int // operations that use parameters of numbered blocks, ascending, with their blocks
+	blockAt := map[int]string{}
+	index := map[ir.Value]int{}
+	for i, v := range w.e.Body.Params {
+		if in := w.e.Inputs[i]; in.State != "" && !w.stored[in.State].Equal(w.of(v)) {
+			index[v] = i
+		}
+	}
+	for n, op := range w.e.Body.Ops {
+		(&ir.Block{Ops: []*ir.Op{op}}).Uses(func(v *ir.Value) {
+			i, ok := index[*v]
+			if !ok {
+				return
+			}
+			block, isLayer := blockOf(w.e.Inputs[i].State)
+			if uses[block] == nil {
+				names = append(names, block)
+			}
+			uses[block] = append(uses[block], use{n, *v})
+			if isLayer {
+				numbered = append(numbered, n)
+				blockAt[n] = block
+			}
+		})
+	}
+	g := gathers{}
+	for _, block := range names {
+		list := uses[block]
+		start := 0
+		for i := 1; i <= len(list); i++ {
+			if i < len(list) && !w.otherBetween(numbered, blockAt, block, list[i-1].op, list[i].op) {
+				continue
+			}
+			for _, u := range list[start:i] {
+				if at := list[start].op; !slices.Contains(g[at], u.param) {
+					g[at] = append(g[at], u.param)
+				}
+			}
+			start = i
+		}
+	}
+	return g
+}
+
+// otherBetween tells whether another layer is used between two operations.
+func (w *rewriter) otherBetween(numbered []int, blockAt map[int]string, block string, from, to int) bool {
+	i, _ := slices.BinarySearch(numbered, from+1)
+	for ; i < len(numbered) && numbered[i] < to; i++ {
+		if blockAt[numbered[i]] != block {
+			return true
+		}
+	}
+	return false
+}
+
+// blockOf is the layer that a parameter belongs to: its name up to the first number. A parameter
+// outside of numbered layers is a block of its own.
+func blockOf(name string) (block string, numbered bool) {
+	parts := strings.Split(name, ".")
+	for i, part := range parts {
+		if part != "" && strings.Trim(part, "0123456789") == "" && i+1 < len(parts) {
+			return strings.Join(parts[:i+1], "."), true
+		}
+	}
+	return name, false
+}
+
+// smallBytes is the size on one rank below which parameters of a block travel together.
+const smallBytes = 256 << 10
+
+// gatherBlocks makes the parameters whole that are needed from an operation on.
+func (w *rewriter) gatherBlocks(g gathers, op int) {
+	list := g[op]
+	if len(list) == 0 {
+		return
+	}
+	w.why = "parameters of a block"
+	small := map[string][]ir.Value{}
+	var order []string
+	for _, v := range list {
+		delete(w.needed, key(v, w.of(v))) // an earlier block's copy is gone
+		p := w.now[v]
+		d, i, alone := w.storedPart(p.shard, w.of(v))
+		bytes, constant := w.b.Type(p.value).Bytes().IsConst()
+		if !alone || !constant || bytes > smallBytes {
+			w.need(v, w.of(v))
+			continue
+		}
+		k := w.b.DType(p.value).String() + " " + strings.Join(p.shard[d][i].Axes, " ")
+		if small[k] == nil {
+			order = append(order, k)
+		}
+		small[k] = append(small[k], v)
+	}
+	for _, k := range order {
+		w.gatherTogether(small[k])
+	}
+}
+
+// storedPart finds the only part that storage divides and computation does not.
+func (w *rewriter) storedPart(stored, computed ir.Sharding) (d, i int, alone bool) {
+	count := 0
+	for j := range stored {
+		if (stored[j : j+1]).Equal(computed[j : j+1]) {
+			continue
+		}
+		for n := range stored[j] {
+			if len(stored[j][n].Axes) > 0 && !w.keeps(stored[j], n, computed[j]) {
+				d, i = j, n
+				count++
+			}
+		}
+	}
+	return d, i, count == 1
+}
+
+// gatherTogether gathers several small tensors as one.
+func (w *rewriter) gatherTogether(list []ir.Value) {
+	if len(list) == 1 {
+		w.need(list[0], w.of(list[0]))
+		return
+	}
+	var flat []ir.Value
+	for _, v := range list {
+		x := w.now[v].value
+		flat = append(flat, w.b.Reshape(x, []ir.Dim{w.b.Type(x).Numel()}))
+	}
+	d0, i0, _ := w.storedPart(w.now[list[0]].shard, w.of(list[0]))
+	part := w.now[list[0]].shard[d0][i0]
+	k := w.mesh.Extent(part.Axes)
+	all := w.b.Concatenate(0, flat...)
+	size := w.b.Shape(all)[0]
+	g := w.b.Reshape(w.collective(ir.OpAllGather, ir.Sum, part.Axes, all), []ir.Dim{ir.Const(k), size})
+	offset := ir.Const(0)
+	for n, v := range list {
+		end := offset.Add(w.b.Shape(flat[n])[0])
+		p := w.now[v]
+		d, i, _ := w.storedPart(p.shard, w.of(v))
+		sizes, at := w.flatSizes(p.shard, d, i)
+		q := w.ungather(p, d, i, w.b.SliceAxis(g, 1, offset, end, 1), k, p.shard[d][i].Local(w.mesh), sizes, at)
+		w.needed[key(v, w.of(v))] = w.reshard(q, w.of(v))
+		offset = end
+	}
+}
+
+// bucketBytes is how much of gradients is summed by one collective.
+const bucketBytes = 25 << 20
+
+// bucket collects outputs that are sums over ranks until there are enough for one collective.
+type bucket struct {
+	outputs []ir.Value
+	bytes   int64
+	key     string
+}
+
+// reduceOutput takes the sum of an output, where it is one, when it was made: into its share where
+// the ranks keep shares, else in a bucket with others.
+func (w *rewriter) reduceOutput(v ir.Value) {
+	p := w.now[v]
+	if len(p.partial) == 0 || len(w.users[v]) > 0 {
+		return
+	}
+	w.why = "gradient"
+	size, constant := w.b.Type(p.value).Bytes().IsConst()
+	if w.wantsAny(v, p.partial) || !constant || !p.shard.Equal(w.of(v)) {
+		w.need(v, w.of(v))
+		return
+	}
+	k := w.b.DType(p.value).String() + " " + strings.Join(p.partial, " ")
+	if w.open.key != k {
+		w.flush()
+	}
+	w.open.key = k
+	w.open.outputs = append(w.open.outputs, v)
+	if w.open.bytes += size; w.open.bytes >= bucketBytes {
+		w.flush()
+	}
+}
+
+// flush sums what is in the bucket.
+func (w *rewriter) flush() {
+	list := w.open.outputs
+	w.open = bucket{}
+	if len(list) == 0 {
+		return
+	}
+	w.why = "gradients, in a bucket"
+	if len(list) == 1 {
+		w.need(list[0], w.of(list[0]))
+		return
+	}
+	var flat []ir.Value
+	for _, v := range list {
+		x := w.now[v].value
+		flat = append(flat, w.b.Reshape(x, []ir.Dim{w.b.Type(x).Numel()}))
+	}
+	all := w.collective(ir.OpAllReduce, ir.Sum, w.now[list[0]].partial, w.b.Concatenate(0, flat...))
+	offset := ir.Const(0)
+	for n, v := range list {
+		end := offset.Add(w.b.Shape(flat[n])[0])
+		p := w.now[v]
+		p.value = w.b.Reshape(w.b.SliceAxis(all, 0, offset, end, 1), p.shard.Local(w.mesh))
+		p.partial = nil
+		w.now[v] = p
+		offset = end
+	}
+}

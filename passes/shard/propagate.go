@@ -1,0 +1,354 @@
+package shard
+
+import (
+	"slices"
+
+	"weft/ir"
+)
+
+// analysis decides how the values of an entry are divided. It starts from what is fixed (states,
+// inputs) and from choices of the strategies, and carries divisions over operations in both
+// directions until nothing changes. The first division of a dim stays.
+type analysis struct {
+	*partitioner
+	e     *ir.Entry
+	want  map[ir.Value]ir.Sharding
+	shut  map[ir.Value]func(axis string) bool // axes that may not divide a value
+	def   map[ir.Value]*ir.Op
+	users map[ir.Value][]*ir.Op
+	queue []*ir.Op
+	in    map[*ir.Op]bool // is in the queue
+}
+
+func newAnalysis(pt *partitioner, e *ir.Entry) *analysis {
+	a := &analysis{partitioner: pt, e: e, want: map[ir.Value]ir.Sharding{}, shut: map[ir.Value]func(string) bool{},
+		def: map[ir.Value]*ir.Op{}, users: map[ir.Value][]*ir.Op{}, in: map[*ir.Op]bool{}}
+	for _, op := range e.Body.Ops {
+		for _, v := range op.Results {
+			a.def[v] = op
+		}
+		for i, v := range op.Operands {
+			if !slices.Contains(op.Operands[:i], v) {
+				a.users[v] = append(a.users[v], op)
+			}
+		}
+	}
+	return a
+}
+
+// of is the division of a value; whole where nothing was decided.
+func (a *analysis) of(v ir.Value) ir.Sharding {
+	if s := a.want[v]; s != nil {
+		return s
+	}
+	return ir.Replicated(shapeOf(a.e, v))
+}
+
+// set gives a value a division and looks at its neighbours again.
+func (a *analysis) set(v ir.Value, s ir.Sharding) {
+	a.want[v] = s
+	if op := a.def[v]; op != nil {
+		a.enqueue(op)
+	}
+	for _, op := range a.users[v] {
+		a.enqueue(op)
+	}
+}
+
+func (a *analysis) enqueue(op *ir.Op) {
+	if !a.in[op] {
+		a.in[op] = true
+		a.queue = append(a.queue, op)
+	}
+}
+
+// divide divides dim d of a value like parts, as far as the value allows it. It tells whether
+// the value changed.
+func (a *analysis) divide(v ir.Value, d int, parts []ir.Part) bool {
+	cur := a.of(v)
+	if !divided(parts) || !sizeOf(parts).Equal(shapeOf(a.e, v)[d]) {
+		return false
+	}
+	here, used := axesOf(cur[d]), cur.Axes()
+	shut := a.shut[v]
+	parts = a.without(parts, func(axis string) bool {
+		return slices.Contains(used, axis) && !slices.Contains(here, axis) || shut != nil && shut(axis)
+	})
+	if len(axesOf(parts)) <= len(here) {
+		return false
+	}
+	// More axes may come to a dim that is divided, if they leave its division as it is.
+	rest := a.without(parts, func(axis string) bool { return !slices.Contains(here, axis) })
+	if len(here) > 0 && !(ir.Sharding{rest}).Equal(cur[d:d+1]) {
+		return false
+	}
+	next := slices.Clone(cur)
+	next[d] = parts
+	a.set(v, next)
+	return true
+}
+
+// propagate carries divisions on until nothing changes.
+func (a *analysis) propagate() {
+	for len(a.queue) > 0 {
+		op := a.queue[0]
+		a.queue, a.in[op] = a.queue[1:], false
+		if r := ruleOf(a.e, op); r != nil {
+			a.byRule(op, r)
+		} else if m, ok := moves[op.Kind]; ok {
+			m.propagate(a, op)
+		}
+	}
+}
+
+// byRule gives all dims of a factor the first division that one of them has, results first.
+func (a *analysis) byRule(op *ir.Op, r *rule) {
+	parts := make([][]ir.Part, r.factors)
+	each := func(visit func(v ir.Value, d, f int)) {
+		for i, v := range op.Results {
+			for d, f := range r.results[i] {
+				visit(v, d, f)
+			}
+		}
+		for i, v := range op.Operands {
+			for d, f := range r.operands[i] {
+				visit(v, d, f)
+			}
+		}
+	}
+	each(func(v ir.Value, d, f int) {
+		if f >= 0 && parts[f] == nil && divided(a.of(v)[d]) {
+			parts[f] = a.of(v)[d]
+		}
+	})
+	each(func(v ir.Value, d, f int) {
+		if f >= 0 && parts[f] != nil {
+			a.divide(v, d, parts[f])
+		}
+	})
+}
+
+// move is an operation whose dims are not related one to one.
+type move struct {
+	propagate func(a *analysis, op *ir.Op)
+	// operands gives the divisions that operands must have for a result of a division, and that
+	// result's division, of which axes that cannot be had are dropped.
+	operands func(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) (operands []ir.Sharding, fits ir.Sharding)
+}
+
+var moves = map[ir.Kind]move{
+	ir.OpReshape:     {propagateReshape, reshapeOperands},
+	ir.OpSlice:       {propagateSlice, sliceOperands},
+	ir.OpConcatenate: {propagateConcatenate, concatenateOperands},
+	ir.OpAttention:   {propagateAttention, attentionOperands},
+}
+
+func (a *analysis) divideAll(v ir.Value, s ir.Sharding) {
+	for d, parts := range s {
+		a.divide(v, d, parts)
+	}
+}
+
+func propagateReshape(a *analysis, op *ir.Op) {
+	in, out := op.Operands[0], op.Results[0]
+	a.divideAll(out, a.regroup(a.of(in), shapeOf(a.e, out)))
+	a.divideAll(in, a.regroup(a.of(out), shapeOf(a.e, in)))
+}
+
+func reshapeOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
+	operand := pt.regroup(result, shapeOf(e, op.Operands[0]))
+	return []ir.Sharding{operand}, pt.regroup(operand, shapeOf(e, op.Results[0]))
+}
+
+// sliceDim tells what a slice does to a dim: keeps it whole, takes whole stretches of a size,
+// or neither (a size of 0).
+func sliceDim(e *ir.Entry, op *ir.Op, d int) (keeps bool, stretch ir.Dim) {
+	at := op.Attrs.(*ir.SliceAttrs)
+	n, size := shapeOf(e, op.Operands[0])[d], shapeOf(e, op.Results[0])[d]
+	if at.Start[d].Is(0) && n.Equal(size) && at.Stride[d] == 1 {
+		return true, n
+	}
+	if at.Stride[d] != 1 || size.Is(0) {
+		return false, ir.Dim{}
+	}
+	if _, ok := n.DivExact(size); !ok {
+		return false, ir.Dim{}
+	}
+	if _, ok := at.Start[d].DivExact(size); !ok && !at.Start[d].Is(0) {
+		return false, ir.Dim{}
+	}
+	return false, size
+}
+
+func propagateSlice(a *analysis, op *ir.Op) {
+	in, out := op.Operands[0], op.Results[0]
+	for d := range shapeOf(a.e, out) {
+		keeps, stretch := sliceDim(a.e, op, d)
+		if keeps {
+			a.divide(out, d, a.of(in)[d])
+			a.divide(in, d, a.of(out)[d])
+			continue
+		}
+		if stretch.Is(0) {
+			continue
+		}
+		if parts := a.ofBlock(a.of(in)[d], stretch); parts != nil {
+			a.divide(out, d, parts)
+		}
+		if count, ok := shapeOf(a.e, in)[d].DivExact(stretch); ok {
+			a.divide(in, d, a.blocks(count, a.of(out)[d]))
+		}
+	}
+}
+
+func sliceOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
+	in := shapeOf(e, op.Operands[0])
+	operand, fits := make(ir.Sharding, len(in)), slices.Clone(result)
+	for d, n := range in {
+		keeps, stretch := sliceDim(e, op, d)
+		count, ok := n.DivExact(stretch)
+		switch {
+		case keeps:
+			operand[d] = result[d]
+		case !stretch.Is(0) && ok:
+			operand[d] = pt.blocks(count, result[d])
+		default:
+			operand[d], fits[d] = whole(n), whole(shapeOf(e, op.Results[0])[d])
+		}
+	}
+	return []ir.Sharding{operand}, fits
+}
+
+// equalStretches is how many operands of one size a concatenation joins; 0 where sizes differ.
+func equalStretches(e *ir.Entry, op *ir.Op) int64 {
+	axis := op.Attrs.(*ir.AxisAttrs).Axis
+	for _, v := range op.Operands {
+		if !shapeOf(e, v)[axis].Equal(shapeOf(e, op.Operands[0])[axis]) {
+			return 0
+		}
+	}
+	return int64(len(op.Operands))
+}
+
+func propagateConcatenate(a *analysis, op *ir.Op) {
+	axis, out := op.Attrs.(*ir.AxisAttrs).Axis, op.Results[0]
+	count := equalStretches(a.e, op)
+	for d := range shapeOf(a.e, out) {
+		for _, v := range op.Operands {
+			switch {
+			case d != axis:
+				a.divide(out, d, a.of(v)[d])
+			case count > 0 && divided(a.of(v)[d]):
+				a.divide(out, d, a.blocks(ir.Const(count), a.of(v)[d]))
+			}
+		}
+		for _, v := range op.Operands {
+			if d != axis {
+				a.divide(v, d, a.of(out)[d])
+			} else if parts := a.ofBlock(a.of(out)[d], shapeOf(a.e, v)[d]); count > 0 && parts != nil {
+				a.divide(v, d, parts)
+			}
+		}
+	}
+}
+
+func concatenateOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
+	axis, fits := op.Attrs.(*ir.AxisAttrs).Axis, slices.Clone(result)
+	var inner []ir.Part
+	if equalStretches(e, op) > 0 {
+		inner = pt.ofBlock(result[axis], shapeOf(e, op.Operands[0])[axis])
+	}
+	if inner == nil {
+		fits[axis] = whole(shapeOf(e, op.Results[0])[axis])
+	}
+	var operands []ir.Sharding
+	for _, v := range op.Operands {
+		s := slices.Clone(fits)
+		if s[axis] = inner; inner == nil {
+			s[axis] = whole(shapeOf(e, v)[axis])
+		}
+		operands = append(operands, s)
+	}
+	return operands, fits
+}
+
+// heads is how many query heads share a key head.
+func heads(e *ir.Entry, op *ir.Op) ir.Dim {
+	r, ok := shapeOf(e, op.Operands[0])[1].DivExact(shapeOf(e, op.Operands[1])[1])
+	if !ok {
+		panic("BUG: query heads are no multiple of key heads")
+	}
+	return r
+}
+
+// queryHeads is the division of query heads for one of key heads.
+func (pt *partitioner) queryHeads(parts []ir.Part, each ir.Dim) []ir.Part {
+	return pt.normal(append(slices.Clone(parts), ir.Part{Size: each}))
+}
+
+// keyHeads is the division of key heads for one of query heads: each rank has the key heads of
+// its query heads; nil where the ranks would share some.
+func (pt *partitioner) keyHeads(parts []ir.Part, each ir.Dim, keys ir.Dim) []ir.Part {
+	if each.Is(1) {
+		return parts
+	}
+	got := pt.regroup(ir.Sharding{parts}, []ir.Dim{keys, each})
+	if !slices.Equal(axesOf(got[0]), axesOf(parts)) {
+		return nil
+	}
+	return got[0]
+}
+
+func propagateAttention(a *analysis, op *ir.Op) {
+	q, out, each := op.Operands[0], op.Results[0], heads(a.e, op)
+	keys := shapeOf(a.e, op.Operands[1])[1]
+	all := append(slices.Clone(op.Operands), out)
+	for _, v := range all { // batch
+		for _, w := range all {
+			if shapeOf(a.e, v)[0].Equal(shapeOf(a.e, w)[0]) {
+				a.divide(w, 0, a.of(v)[0])
+			}
+		}
+	}
+	for _, v := range []ir.Value{out, q} {
+		for _, w := range []ir.Value{out, q} {
+			a.divide(w, 1, a.of(v)[1])
+		}
+		if parts := a.keyHeads(a.of(v)[1], each, keys); parts != nil {
+			a.divide(op.Operands[1], 1, parts)
+			a.divide(op.Operands[2], 1, parts)
+		}
+	}
+	for _, v := range op.Operands[1:3] {
+		if divided(a.of(v)[1]) {
+			a.divide(out, 1, a.queryHeads(a.of(v)[1], each))
+		}
+	}
+	if len(op.Operands) == 4 && shapeOf(a.e, op.Operands[3])[1].Equal(shapeOf(a.e, q)[1]) {
+		a.divide(op.Operands[3], 1, a.of(out)[1])
+	}
+}
+
+func attentionOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
+	fits := ir.Replicated(shapeOf(e, op.Results[0]))
+	fits[0], fits[1] = result[0], result[1]
+	keys := pt.keyHeads(result[1], heads(e, op), shapeOf(e, op.Operands[1])[1])
+	if keys == nil {
+		fits[1] = whole(shapeOf(e, op.Results[0])[1])
+		keys = whole(shapeOf(e, op.Operands[1])[1])
+	}
+	operands := make([]ir.Sharding, len(op.Operands))
+	for i, v := range op.Operands {
+		operands[i] = ir.Replicated(shapeOf(e, v))
+		if i < 3 || shapeOf(e, v)[0].Equal(shapeOf(e, op.Results[0])[0]) {
+			operands[i][0] = fits[0]
+		}
+		switch {
+		case i == 1 || i == 2:
+			operands[i][1] = keys
+		case i == 0 || shapeOf(e, v)[1].Equal(shapeOf(e, op.Results[0])[1]):
+			operands[i][1] = fits[1]
+		}
+	}
+	return operands, fits
+}

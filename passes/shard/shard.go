@@ -1,0 +1,283 @@
+// Package shard makes one program for all ranks of a mesh out of a whole one: it decides how each
+// tensor is divided, from strategies and rules of the user, and rewrites operations to what one
+// rank does, with collectives in between. In the terms of the literature: propagation and
+// partitioning as in GSPMD (Xu et al., 2021), with factors of dims as in Shardy; the divisions of the
+// tensor-parallel strategy are those of Megatron-LM (Shoeybi et al., 2019; with sequence parallelism,
+// Korthikanti et al., 2022), those of fsdp ZeRO-3 (Rajbhandari et al., 2020).
+package shard
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"weft/ir"
+	"weft/ir/diag"
+)
+
+// Options say how a program is divided.
+type Options struct {
+	Mesh       ir.Mesh
+	Strategies []Strategy
+	Parameters []Rule // by name of a state
+	Inputs     []Rule // by name of an input of the caller
+}
+
+// Rule gives the tensors that a pattern names axes by dim; an empty list leaves a dim whole. The first
+// rule that matches a tensor counts, before any strategy.
+type Rule struct {
+	Pattern string // as of path.Match, where * also matches dots
+	Dims    [][]string
+	From    string // where the rule stands, for messages
+}
+
+// Report tells what the pass did.
+type Report struct {
+	Mesh        string       `json:"mesh,omitempty"`
+	Collectives []Collective `json:"collectives,omitempty"`
+	Notes       diag.List    `json:"-"`
+}
+
+// Collective is a collective that the pass inserted.
+type Collective struct {
+	Kind    string   `json:"kind"`
+	Axes    []string `json:"axes"`
+	Type    ir.Type  `json:"-"` // of the operand, on one rank
+	Loc     string   `json:"loc,omitempty"`
+	Why     string   `json:"why"`
+	Channel int64    `json:"channel"`
+	Entry   string   `json:"entry"`
+}
+
+func (r *Report) add(c Collective) { r.Collectives = append(r.Collectives, c) }
+
+func (r *Report) note(code diag.Code, place, format string, args ...any) {
+	r.Notes = append(r.Notes, diag.Warnf(code, place, format, args...))
+}
+
+// Run partitions a program. It does nothing for a mesh without axes.
+func Run(p *ir.Program, o Options) (*Report, bool, error) {
+	report := &Report{}
+	if len(o.Mesh.Axes) == 0 {
+		return report, false, nil
+	}
+	if len(p.Mesh.Axes) > 0 {
+		return nil, false, diag.Errorf(diag.BadMesh, "", "the model has collectives of its own, for a mesh %s; it cannot be partitioned again", p.Mesh)
+	}
+	if err := o.check(p); err != nil {
+		return nil, false, err
+	}
+	report.Mesh = o.Mesh.String()
+	for _, a := range o.Mesh.Axes {
+		s := p.AddSymbol(ir.RankSymbol(a.Name))
+		s.Max = a.Size - 1
+	}
+	pt := &partitioner{program: p, mesh: o.Mesh, options: o, report: report, stored: map[string]ir.Sharding{}}
+	err := ir.Try(func() { pt.run() })
+	return report, true, err
+}
+
+func (pt *partitioner) run() {
+	p := pt.program
+	var analyses []*analysis
+	for _, e := range p.Entries {
+		a := newAnalysis(pt, e)
+		a.decide()
+		analyses = append(analyses, a)
+	}
+	pt.storeRest()
+	for i, a := range analyses {
+		p.Entries[i] = a.rewrite()
+	}
+	p.Mesh = pt.mesh
+	for i := range p.States {
+		s := &p.States[i]
+		if stored := pt.stored[s.Name]; divided(slices.Concat(stored...)) {
+			s.Shard = stored
+			s.Type = ir.TensorOf(s.Type.DType, stored.Local(pt.mesh)...)
+		}
+	}
+	pt.noteUnused()
+}
+
+// storeRest stores the states whole that no entry reads.
+func (pt *partitioner) storeRest() {
+	for _, s := range pt.program.States {
+		if pt.stored[s.Name] == nil {
+			pt.stored[s.Name] = ir.Replicated(s.Type.Shape)
+		}
+	}
+}
+
+// noteUnused tells which axes divide nothing.
+func (pt *partitioner) noteUnused() {
+	used := map[string]bool{}
+	note := func(s ir.Sharding) {
+		for _, axis := range s.Axes() {
+			used[axis] = true
+		}
+	}
+	for _, s := range pt.program.States {
+		note(s.Shard)
+	}
+	for _, e := range pt.program.Entries {
+		for _, in := range e.Inputs {
+			note(in.Shard)
+		}
+		for _, out := range e.Outputs {
+			note(out.Shard)
+		}
+	}
+	for _, c := range pt.report.Collectives {
+		for _, axis := range c.Axes {
+			used[axis] = true
+		}
+	}
+	for _, a := range pt.mesh.Axes {
+		if !used[a.Name] && a.Size > 1 {
+			pt.report.note(diag.NotSharded, "", "axis %s=%d divides nothing: its ranks do the same work", a.Name, a.Size)
+		}
+	}
+}
+
+// matches tells whether a pattern names a tensor; * matches dots too.
+func matches(pattern, name string) bool {
+	ok, err := path.Match(strings.ReplaceAll(pattern, ".", "/"), strings.ReplaceAll(name, ".", "/"))
+	if err == nil && ok {
+		return true
+	}
+	ok, err = path.Match(pattern, name)
+	return err == nil && ok
+}
+
+// check refuses options that contradict the mesh, each other or the program.
+func (o Options) check(p *ir.Program) error {
+	var errs diag.List
+	for _, s := range o.Strategies {
+		for _, axis := range s.Axes {
+			if _, ok := o.Mesh.Axis(axis); !ok {
+				errs = append(errs, diag.Errorf(diag.BadParallel, "", "strategy %s names axis %q, which the mesh %s does not have", s.Name, axis, o.Mesh))
+			}
+		}
+	}
+	var states, inputs []string
+	shapes := map[string]int{}
+	for _, s := range p.States {
+		states = append(states, s.Name)
+		shapes["state "+s.Name] = s.Type.Rank()
+	}
+	for _, e := range p.Entries {
+		for i, in := range e.Inputs {
+			if in.State == "" {
+				inputs = append(inputs, in.Name)
+				shapes["input "+in.Name] = e.Type(e.Body.Params[i]).Rank()
+			}
+		}
+	}
+	errs = append(errs, o.checkRules(o.Parameters, "state ", states, shapes)...)
+	errs = append(errs, o.checkRules(o.Inputs, "input ", inputs, shapes)...)
+	return errs.Err()
+}
+
+func (o Options) checkRules(rules []Rule, what string, names []string, ranks map[string]int) (errs diag.List) {
+	for _, r := range rules {
+		found := false
+		for _, name := range names {
+			if !matches(r.Pattern, name) {
+				continue
+			}
+			found = true
+			if len(r.Dims) != ranks[what+name] {
+				errs = append(errs, diag.Errorf(diag.ShardingConflict, r.From, "pattern %q divides %d dims, %s%q has %d", r.Pattern, len(r.Dims), what, name, ranks[what+name]))
+				break
+			}
+		}
+		if !found {
+			d := diag.Errorf(diag.NoSuchParameter, r.From, "pattern %q matches no %s", r.Pattern, strings.TrimSpace(what))
+			if near := diag.Nearest(r.Pattern, names, 3); len(near) > 0 {
+				d.Suggest("did you mean %s?", strings.Join(near, ", "))
+			}
+			errs = append(errs, d)
+		}
+		seen := map[string]bool{}
+		for _, axes := range r.Dims {
+			for _, axis := range axes {
+				if _, ok := o.Mesh.Axis(axis); !ok || seen[axis] {
+					errs = append(errs, diag.Errorf(diag.ShardingConflict, r.From, "pattern %q divides by axis %q, which the mesh does not have or which is there twice", r.Pattern, axis))
+				}
+				seen[axis] = true
+			}
+		}
+	}
+	return errs
+}
+
+// ruleFor is the first rule that names a tensor.
+func ruleFor(rules []Rule, name string) *Rule {
+	for i := range rules {
+		if matches(rules[i].Pattern, name) {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+// sharding is the division of a shape that a rule asks for.
+func (r *Rule) sharding(shape []ir.Dim) ir.Sharding {
+	s := ir.Replicated(shape)
+	for d, axes := range r.Dims {
+		if d < len(s) {
+			s[d] = []ir.Part{{Size: shape[d], Axes: axes}}
+		}
+	}
+	return s
+}
+
+// ParseRules reads rules: a pattern, "=", and for each dim the axes that divide it, one or several in
+// parentheses, or * for none, as in "*.q_proj.weight=[tp, *]" and "in.0=[(dp, fsdp), *]".
+func ParseRules(texts []string) ([]Rule, error) {
+	var rules []Rule
+	for _, text := range texts {
+		pattern, dims, ok := strings.Cut(text, "=")
+		dims = strings.TrimSpace(dims)
+		list, ok2 := parseDims(dims)
+		if !ok || !ok2 || pattern == "" {
+			return nil, diag.Errorf(diag.BadParallel, "", "%q is not a pattern and how it divides dims", text).
+				Suggest("write one entry a dim, as in '*.weight=[tp, *]' or 'in.0=[(dp, fsdp), *]'")
+		}
+		rules = append(rules, Rule{Pattern: strings.TrimSpace(pattern), Dims: list, From: text})
+	}
+	return rules, nil
+}
+
+func parseDims(text string) (dims [][]string, ok bool) {
+	if !strings.HasPrefix(text, "[") || !strings.HasSuffix(text, "]") {
+		return nil, false
+	}
+	text = strings.TrimSpace(text[1 : len(text)-1])
+	for text != "" {
+		var item string
+		if strings.HasPrefix(text, "(") {
+			item, text, ok = strings.Cut(text[1:], ")")
+			if !ok {
+				return nil, false
+			}
+			text = strings.TrimPrefix(strings.TrimSpace(text), ",")
+		} else {
+			item, text, _ = strings.Cut(text, ",")
+		}
+		var axes []string
+		for _, axis := range strings.Split(item, ",") {
+			if axis = strings.TrimSpace(axis); axis == "" || strings.ContainsAny(axis, "()[]") {
+				return nil, false
+			} else if axis != "*" {
+				axes = append(axes, axis)
+			}
+		}
+		dims, text = append(dims, axes), strings.TrimSpace(text)
+	}
+	return dims, true
+}
+
+func (s Strategy) String() string { return fmt.Sprintf("%s:%s", strings.Join(s.Axes, "+"), s.Name) }

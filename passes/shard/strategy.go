@@ -1,0 +1,407 @@
+package shard
+
+import (
+	"slices"
+	"strings"
+
+	"weft/ir"
+	"weft/ir/diag"
+)
+
+// Strategy says what the ranks along axes of a mesh do together.
+type Strategy struct {
+	Axes     []string
+	Name     string // ddp, zero1, zero2, fsdp, hsdp, tp, ep
+	Sequence bool   // tp+sp: what lies between the divided layers is divided along the sequence
+}
+
+var strategyNames = []string{"ddp", "zero1", "zero2", "fsdp", "hsdp", "tp", "tp+sp", "ep"}
+
+// defaults are the strategies of axes that --parallel says nothing about, by name of the axis.
+var defaults = map[string]string{"dp": "ddp", "ddp": "ddp", "fsdp": "fsdp", "tp": "tp", "ep": "ep"}
+
+// ParseStrategies reads --parallel: "dp:fsdp,tp:tp+sp"; hsdp has two axes, "node+gpu:hsdp", of which
+// the first repeats what the second divides.
+func ParseStrategies(text string, m ir.Mesh) ([]Strategy, error) {
+	var list []Strategy
+	taken := map[string]bool{}
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		axes, name, ok := strings.Cut(strings.TrimSpace(part), ":")
+		if !ok || !slices.Contains(strategyNames, name) {
+			d := diag.Errorf(diag.BadParallel, "", "%q is not an axis and its strategy", part)
+			return nil, d.Suggest("write strategies as in dp:fsdp,tp:tp+sp; there are %s", strings.Join(strategyNames, ", "))
+		}
+		s := Strategy{Axes: strings.Split(axes, "+"), Name: name}
+		s.Name, s.Sequence = strings.TrimSuffix(name, "+sp"), strings.HasSuffix(name, "+sp")
+		if want := map[bool]int{true: 2, false: 1}[name == "hsdp"]; len(s.Axes) != want {
+			return nil, diag.Errorf(diag.BadParallel, "", "strategy %s is over %d axes, it takes %d", name, len(s.Axes), want)
+		}
+		for _, axis := range s.Axes {
+			if _, ok := m.Axis(axis); !ok {
+				return nil, diag.Errorf(diag.BadParallel, "", "--parallel names axis %q, which the mesh %s does not have", axis, m)
+			}
+			if taken[axis] {
+				return nil, diag.Errorf(diag.BadParallel, "", "axis %q has two strategies", axis)
+			}
+			taken[axis] = true
+		}
+		list = append(list, s)
+	}
+	for _, a := range m.Axes {
+		if taken[a.Name] {
+			continue
+		}
+		name, ok := defaults[a.Name]
+		if !ok {
+			return nil, diag.Errorf(diag.BadParallel, "", "axis %q has no strategy", a.Name).Suggest("give it one: --parallel %s:fsdp; there are %s", a.Name, strings.Join(strategyNames, ", "))
+		}
+		list = append(list, Strategy{Axes: []string{a.Name}, Name: name})
+	}
+	return list, nil
+}
+
+// batch tells whether the strategy divides the batch.
+func (s Strategy) batch() bool { return s.Name != "tp" && s.Name != "ep" }
+
+// batchAxes are the axes that divide the batch, in the order of the mesh.
+func (pt *partitioner) batchAxes() []string {
+	var axes []string
+	for _, a := range pt.mesh.Axes {
+		for _, s := range pt.options.Strategies {
+			if s.batch() && slices.Contains(s.Axes, a.Name) {
+				axes = append(axes, a.Name)
+			}
+		}
+	}
+	return axes
+}
+
+// storageAxes are the axes that divide what is stored of parameters beside what computation
+// divides: fsdp and the second axis of hsdp.
+func (pt *partitioner) storageAxes() []string {
+	var axes []string
+	for _, s := range pt.options.Strategies {
+		switch s.Name {
+		case "fsdp":
+			axes = append(axes, s.Axes...)
+		case "hsdp":
+			axes = append(axes, s.Axes[1])
+		}
+	}
+	return axes
+}
+
+// gradientAxes are the axes over which gradients are left divided.
+func (pt *partitioner) gradientAxes() []string {
+	axes := pt.storageAxes()
+	for _, s := range pt.options.Strategies {
+		if s.Name == "zero2" {
+			axes = append(axes, s.Axes...)
+		}
+	}
+	return axes
+}
+
+// decide divides the values of an entry.
+func (a *analysis) decide() {
+	a.fix()
+	a.propagate()
+	for _, s := range a.options.Strategies {
+		switch s.Name {
+		case "tp":
+			a.tensorParallel(s)
+		case "ep":
+			a.expertParallel(s.Axes[0])
+		}
+	}
+	a.store()
+	a.gradients()
+}
+
+// fix divides inputs and states as rules and the batch strategies say.
+func (a *analysis) fix() {
+	batch := a.batchAxes()
+	leading, found := ir.Dim{}, false
+	for i, in := range a.e.Inputs {
+		v := a.e.Body.Params[i]
+		shape := shapeOf(a.e, v)
+		rules := a.options.Inputs
+		if in.State != "" {
+			rules = a.options.Parameters
+			a.shut[v] = func(axis string) bool { return slices.Contains(batch, axis) }
+		}
+		if r := ruleFor(rules, in.Name); r != nil {
+			a.set(v, r.sharding(shape))
+			a.shut[v] = func(string) bool { return true }
+			continue
+		}
+		if in.State != "" || len(batch) == 0 || len(shape) == 0 {
+			continue
+		}
+		if !found {
+			leading, found = shape[0], true
+		}
+		if shape[0].Equal(leading) {
+			a.divide(v, 0, []ir.Part{{Size: shape[0], Axes: batch}})
+		}
+	}
+	for i, o := range a.e.Outputs {
+		if o.State == "" {
+			continue
+		}
+		if v := a.e.Body.Results[i]; a.shut[v] == nil {
+			a.shut[v] = func(axis string) bool { return slices.Contains(batch, axis) }
+		}
+	}
+}
+
+// store decides what each rank keeps of the states that the entry reads: what computation
+// divides, divided further over the storage axes.
+func (a *analysis) store() {
+	extra := a.storageAxes()
+	for i, in := range a.e.Inputs {
+		if in.State == "" || a.stored[in.State] != nil {
+			continue
+		}
+		v := a.e.Body.Params[i]
+		s := a.of(v)
+		kind := a.program.State(in.State).Kind
+		if kind == ir.Parameter && ruleFor(a.options.Parameters, in.Name) == nil {
+			s = a.divideMore(s, extra)
+		}
+		a.stored[in.State] = s
+	}
+}
+
+// divideMore divides a tensor over further axes: along its first dim that they divide evenly and
+// nothing divides yet, else along the largest.
+func (a *analysis) divideMore(s ir.Sharding, axes []string) ir.Sharding {
+	if len(axes) == 0 {
+		return s
+	}
+	best := -1
+	for d, parts := range s {
+		if divided(parts) || parts[0].Size.Is(1) {
+			continue
+		}
+		if a.even(ir.Part{Size: parts[0].Size, Axes: axes}) {
+			best = d
+			break
+		}
+		if best < 0 || larger(parts[0].Size, s[best][0].Size) {
+			best = d
+		}
+	}
+	if best < 0 {
+		return s
+	}
+	out := slices.Clone(s)
+	out[best] = []ir.Part{{Size: s[best][0].Size, Axes: axes}}
+	return out
+}
+
+func larger(x, y ir.Dim) bool {
+	a, ok := x.IsConst()
+	b, both := y.IsConst()
+	return ok && both && a > b
+}
+
+// gradients lets the outputs that are gradients of parameters be divided as their parameters are
+// stored, where the strategy leaves them so.
+func (a *analysis) gradients() {
+	axes := a.gradientAxes()
+	for i, o := range a.e.Outputs {
+		v := a.e.Body.Results[i]
+		if o.Gradient == "" {
+			continue
+		}
+		s := a.computed(o.Gradient, shapeOf(a.e, v))
+		if slices.EqualFunc(s.Global(), shapeOf(a.e, v), ir.Dim.Equal) {
+			a.want[v] = a.divideMore(s, axes)
+		}
+	}
+}
+
+// computed is how computation divides a state.
+func (a *analysis) computed(state string, shape []ir.Dim) ir.Sharding {
+	for i, in := range a.e.Inputs {
+		if in.State == state {
+			return a.of(a.e.Body.Params[i])
+		}
+	}
+	return ir.Replicated(shape)
+}
+
+// tensorParallel divides layers over an axis: attention by heads, products with parameters by
+// what they make (column) and then by what they sum over (row).
+func (a *analysis) tensorParallel(s Strategy) {
+	axis := s.Axes[0]
+	for _, op := range a.e.Body.Ops {
+		a.divideHeads(op, axis)
+	}
+	a.propagate()
+	var rows []*ir.Op
+	for _, op := range a.e.Body.Ops {
+		if !a.productOfParameter(op) {
+			continue
+		}
+		r := ruleOf(a.e, op)
+		if !a.uses(op, axis) {
+			a.column(op, r, axis)
+			a.propagate()
+		}
+		if a.sums(op, r, axis) {
+			rows = append(rows, op)
+		}
+	}
+	if !s.Sequence {
+		return
+	}
+	for _, op := range rows {
+		v := a.sequenced(op.Results[0])
+		if rank := a.e.Type(v).Rank(); rank >= 2 && op.Kind == ir.OpDotGeneral {
+			d := rank - 2
+			a.divide(v, d, []ir.Part{{Size: shapeOf(a.e, v)[d], Axes: []string{axis}}})
+			a.propagate()
+		}
+	}
+}
+
+// sequenced follows a product of tokens and features to where batch and sequence are dims of their
+// own.
+func (a *analysis) sequenced(v ir.Value) ir.Value {
+	for w := v; ; {
+		if a.e.Type(w).Rank() >= 3 {
+			return w
+		}
+		users := a.users[w]
+		if len(users) != 1 || users[0].Kind != ir.OpReshape && users[0].Kind != ir.OpAdd && users[0].Kind != ir.OpConvert {
+			return v
+		}
+		w = users[0].Results[0]
+	}
+}
+
+// divideHeads divides attention by heads: composite attention, or products of two activations
+// with batch dims, of which the last is the heads'.
+func (a *analysis) divideHeads(op *ir.Op, axis string) {
+	switch op.Kind {
+	case ir.OpAttention:
+		keys := shapeOf(a.e, op.Operands[1])[1]
+		part := ir.Part{Size: keys, Axes: []string{axis}}
+		if each := heads(a.e, op); each.Is(1) || a.even(part) {
+			a.divide(op.Results[0], 1, a.queryHeads([]ir.Part{part}, each))
+		}
+	case ir.OpDotGeneral:
+		at := op.Attrs.(*ir.DotAttrs)
+		if n := len(at.LhsBatch); n >= 2 && !a.parameter(op.Operands[0]) && !a.parameter(op.Operands[1]) {
+			v := op.Results[0]
+			a.divide(v, n-1, []ir.Part{{Size: shapeOf(a.e, v)[n-1], Axes: []string{axis}}})
+			a.propagate()
+		}
+	}
+}
+
+// parameter tells whether a value is a parameter, seen through operations of one operand and
+// moves.
+func (a *analysis) parameter(v ir.Value) bool {
+	for {
+		op := a.def[v]
+		if op == nil {
+			i := slices.Index(a.e.Body.Params, v)
+			return i >= 0 && a.e.Inputs[i].State != "" && a.program.State(a.e.Inputs[i].State).Kind == ir.Parameter
+		}
+		if c := op.Kind.Info().Class; len(op.Operands) == 0 || c != ir.ClassIndex && op.Kind != ir.OpConvert {
+			return false
+		}
+		v = op.Operands[0]
+	}
+}
+
+// productOfParameter tells whether an operation multiplies an activation by a parameter.
+func (a *analysis) productOfParameter(op *ir.Op) bool {
+	if op.Kind != ir.OpDotGeneral && op.Kind != ir.OpConvolution {
+		return false
+	}
+	return a.parameter(op.Operands[0]) != a.parameter(op.Operands[1])
+}
+
+// uses tells whether an axis divides an operand or the result.
+func (a *analysis) uses(op *ir.Op, axis string) bool {
+	return slices.ContainsFunc(slices.Concat(op.Operands, op.Results), func(v ir.Value) bool {
+		return slices.Contains(a.of(v).Axes(), axis)
+	})
+}
+
+// sums tells whether an axis divides what an operation sums over.
+func (a *analysis) sums(op *ir.Op, r *rule, axis string) bool {
+	for i, v := range op.Operands {
+		for d, f := range r.operands[i] {
+			if f >= 0 && !slices.Contains(r.results[0], f) && slices.Contains(axesOf(a.of(v)[d]), axis) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// column divides what a product with a parameter makes. Where the result is cut into equal
+// stretches, as projections side by side are, each is divided.
+func (a *analysis) column(op *ir.Op, r *rule, axis string) {
+	w := 1
+	if a.parameter(op.Operands[0]) {
+		w = 0
+	}
+	out := op.Results[0]
+	for d, f := range r.results[0] {
+		if f < 0 || !slices.Contains(r.operands[w], f) || slices.Contains(r.operands[1-w], f) {
+			continue
+		}
+		n := shapeOf(a.e, out)[d]
+		if size, ok := n.IsConst(); ok && size < a.mesh.Extent([]string{axis}) {
+			continue
+		}
+		if a.divide(out, d, a.blocks(a.stretches(out, d), []ir.Part{{Size: a.stretch(out, d), Axes: []string{axis}}})) {
+			return
+		}
+	}
+}
+
+// stretch is the size of the equal stretches into which the users of a value cut a dim; all of
+// it where they do not.
+func (a *analysis) stretch(v ir.Value, d int) ir.Dim {
+	n := shapeOf(a.e, v)[d]
+	for _, op := range a.users[v] {
+		switch op.Kind {
+		case ir.OpSlice:
+			if keeps, size := sliceDim(a.e, op, d); !keeps && !size.Is(0) {
+				return size
+			}
+		case ir.OpAdd, ir.OpConvert:
+			if size := a.stretch(op.Results[0], d); !size.Equal(n) {
+				return size
+			}
+		}
+	}
+	return n
+}
+
+func (a *analysis) stretches(v ir.Value, d int) ir.Dim {
+	count, ok := shapeOf(a.e, v)[d].DivExact(a.stretch(v, d))
+	if !ok {
+		panic("BUG: stretches do not divide the dim")
+	}
+	return count
+}
+
+// expertParallel divides the parameters that hold all experts side by side along the first of
+// three dims.
+func (a *analysis) expertParallel(axis string) {
+	for i, in := range a.e.Inputs {
+		v := a.e.Body.Params[i]
+		if in.State != "" && strings.Contains(in.State, "experts") && a.e.Type(v).Rank() == 3 {
+			a.divide(v, 0, []ir.Part{{Size: shapeOf(a.e, v)[0], Axes: []string{axis}}})
+		}
+	}
+	a.propagate()
+}
