@@ -33,6 +33,7 @@ type rewriter struct {
 	b      *ir.Builder
 	now    map[ir.Value]placed
 	needed map[string]placed // by value and division
+	known  map[*ir.Op]bool   // operations that no input or state decides about
 	open   bucket            // gradients to be summed together
 	why    string            // for the report: what asks for a collective
 }
@@ -40,7 +41,7 @@ type rewriter struct {
 // rewrite replaces the body of an entry by that of one rank.
 func (a *analysis) rewrite() *ir.Entry {
 	out := &ir.Entry{Name: a.e.Name}
-	w := &rewriter{partitioner: a.partitioner, analysis: a, now: map[ir.Value]placed{}, needed: map[string]placed{}}
+	w := &rewriter{partitioner: a.partitioner, analysis: a, now: map[ir.Value]placed{}, needed: map[string]placed{}, known: map[*ir.Op]bool{}}
 	w.b = ir.NewBuilder(a.program, out)
 	w.params(out)
 	gathers := w.planGathers()
@@ -123,6 +124,10 @@ func (w *rewriter) op(op *ir.Op) {
 		return
 	case ir.OpAdd, ir.OpSubtract:
 		if w.addPartial(op) {
+			return
+		}
+	case ir.OpGather:
+		if w.lookup(op, r) {
 			return
 		}
 	case ir.OpTranspose, ir.OpNegate:
@@ -216,22 +221,29 @@ func (w *rewriter) factors(op *ir.Op, r *rule) (parts [][]ir.Part, vanishing []b
 	return parts, vanishing
 }
 
-// sharedParts is how all operands with a factor divide it now; nil where they differ.
+// sharedParts is how all operands with a factor divide it now, by the axes that they have in common;
+// nil where there are none, or where these divide in different ways.
 func (w *rewriter) sharedParts(op *ir.Op, r *rule, f int) []ir.Part {
-	var parts []ir.Part
+	var all [][]ir.Part
 	for i, v := range op.Operands {
 		for d, g := range r.operands[i] {
-			if g != f {
-				continue
+			if g == f {
+				all = append(all, w.now[v].shard[d])
 			}
-			have := w.now[v].shard[d]
-			if parts != nil && !(ir.Sharding{parts}).Equal(ir.Sharding{have}) || !divided(have) {
-				return nil
-			}
-			parts = have
 		}
 	}
-	return parts
+	common := func(axis string) bool {
+		return !slices.ContainsFunc(all, func(parts []ir.Part) bool { return !slices.Contains(axesOf(parts), axis) })
+	}
+	var shared []ir.Part
+	for i, parts := range all {
+		parts = w.without(parts, func(axis string) bool { return !common(axis) })
+		if i > 0 && !(ir.Sharding{parts}).Equal(ir.Sharding{shared}) || !divided(parts) {
+			return nil
+		}
+		shared = parts
+	}
+	return shared
 }
 
 // shardingOf divides a shape by the factors of its dims.
@@ -383,19 +395,30 @@ func (w *rewriter) localSlice(op *ir.Op, a *ir.SliceAttrs, operand, result ir.Sh
 	return local
 }
 
-// iota counts from the rank's first index on.
+// iota counts from the rank's first index on, divided as it is wanted where that can be had.
 func (w *rewriter) iota(op *ir.Op) {
-	a, v := op.Attrs.(*ir.IotaAttrs), op.Results[0]
-	s := slices.Clone(w.of(v))
-	if parts := s[a.Axis]; len(parts) > 1 || !a.Type.IsInteger() {
+	p, ok := w.iotaOf(op, w.of(op.Results[0]))
+	if !ok {
+		s := slices.Clone(w.of(op.Results[0]))
+		a := op.Attrs.(*ir.IotaAttrs)
 		s[a.Axis] = whole(a.Dims[a.Axis])
+		p, _ = w.iotaOf(op, s)
+	}
+	w.now[op.Results[0]] = p
+}
+
+func (w *rewriter) iotaOf(op *ir.Op, s ir.Sharding) (placed, bool) {
+	a := op.Attrs.(*ir.IotaAttrs)
+	parts := s[a.Axis]
+	if len(parts) > 1 || divided(parts) && !a.Type.IsInteger() {
+		return placed{}, false
 	}
 	x := w.b.Iota(a.Type, s.Local(w.mesh), a.Axis)
-	if p := s[a.Axis][0]; len(p.Axes) > 0 {
-		first := w.b.Convert(w.b.Dim(w.first(p)), a.Type)
+	if divided(parts) {
+		first := w.b.Convert(w.b.Dim(w.first(parts[0])), a.Type)
 		x = w.b.Binary(ir.OpAdd, x, w.b.Broadcast(first, w.b.Shape(x), nil))
 	}
-	w.now[v] = placed{value: x, shard: s}
+	return placed{value: x, shard: s}, true
 }
 
 // wholeOp emits an operation on whole tensors, the same on every rank.

@@ -42,24 +42,58 @@ func (w *rewriter) need(v ir.Value, s ir.Sharding) placed {
 	return p
 }
 
-// again makes a value that costs nothing anew in another division instead of moving it.
+// again makes a value that costs nothing anew in another division instead of moving it: one that
+// broadcasts, or that no input or state decides about.
 func (w *rewriter) again(op *ir.Op, s ir.Sharding) (placed, bool) {
-	switch op.Kind {
-	case ir.OpBroadcastInDim:
-		r := ruleOf(w.e, op)
-		parts := make([][]ir.Part, r.factors)
-		for d, f := range r.results[0] {
-			parts[f] = s[d]
+	cheap := op.Kind == ir.OpBroadcastInDim || op.Kind == ir.OpConvert && w.def[op.Operands[0]] != nil && w.def[op.Operands[0]].Kind == ir.OpBroadcastInDim
+	if !cheap && !w.isKnown(op) {
+		return placed{}, false
+	}
+	if op.Kind == ir.OpIota {
+		return w.iotaOf(op, s)
+	}
+	if m, ok := moves[op.Kind]; ok {
+		needs, fits := m.operands(w.partitioner, w.e, op, s)
+		if !fits.Equal(s) {
+			return placed{}, false
 		}
-		operand := w.need(op.Operands[0], shardingOf(shapeOf(w.e, op.Operands[0]), r.operands[0], parts))
-		return placed{value: w.emit(op, []placed{operand}, []ir.Sharding{s})[0], shard: s}, true
-	case ir.OpConvert:
-		if p := w.def[op.Operands[0]]; p != nil && p.Kind == ir.OpBroadcastInDim {
-			operand := w.need(op.Operands[0], s)
-			return placed{value: w.emit(op, []placed{operand}, []ir.Sharding{s})[0], shard: s}, true
+		var operands []placed
+		for i, v := range op.Operands {
+			operands = append(operands, w.need(v, needs[i]))
+		}
+		return placed{value: w.emit(op, operands, []ir.Sharding{s})[0], shard: s}, true
+	}
+	r := ruleOf(w.e, op)
+	if r == nil {
+		return placed{}, false
+	}
+	parts := make([][]ir.Part, r.factors)
+	for d, f := range r.results[0] {
+		if f >= 0 {
+			parts[f] = s[d]
+		} else if divided(s[d]) {
+			return placed{}, false
 		}
 	}
-	return placed{}, false
+	var operands []placed
+	for i, v := range op.Operands {
+		operands = append(operands, w.need(v, shardingOf(shapeOf(w.e, v), r.operands[i], parts)))
+	}
+	return placed{value: w.emit(op, operands, []ir.Sharding{s})[0], shard: s}, true
+}
+
+// isKnown tells whether an operation computes, element by element, from constants and sizes alone.
+func (w *rewriter) isKnown(op *ir.Op) bool {
+	if k, ok := w.known[op]; ok {
+		return k
+	}
+	c := op.Kind.Info().Class
+	k := len(op.Results) == 1 && (c == ir.ClassSource || c == ir.ClassElementwise || c == ir.ClassIndex)
+	for _, v := range op.Operands {
+		k = k && w.def[v] != nil && w.isKnown(w.def[v])
+	}
+	w.known[op] = k
+	return k
 }
 
 // collective appends a collective over axes.
@@ -194,7 +228,7 @@ func (w *rewriter) reshard(p placed, to ir.Sharding) placed {
 	}
 	for d := range to {
 		for i, part := range to[d] {
-			if len(part.Axes) > 0 && !w.has(p.shard[d], part) {
+			if len(part.Axes) > 0 && !w.has(p.shard[d], to[d], i) {
 				p = w.slice(p, d, i, to[d])
 			}
 		}
@@ -207,19 +241,31 @@ func (w *rewriter) keeps(have []ir.Part, i int, want []ir.Part) bool {
 	return len(have[i].Axes) == 0 || w.same(have, i, want) >= 0
 }
 
-// same finds the part of another division that is part i: the same axes on the same elements.
+// same finds the part of another division that part i is: the same axes on the same stretch of
+// elements, where it is divided evenly or the elements are the same one by one; -1 for none.
 func (w *rewriter) same(have []ir.Part, i int, want []ir.Part) int {
 	minor := sizeOf(have[i+1:])
 	for j, q := range want {
-		if slices.Equal(q.Axes, have[i].Axes) && q.Size.Equal(have[i].Size) && sizeOf(want[j+1:]).Equal(minor) {
+		if !slices.Equal(q.Axes, have[i].Axes) {
+			continue
+		}
+		inner := sizeOf(want[j+1:])
+		if q.Size.Equal(have[i].Size) && inner.Equal(minor) ||
+			q.Size.Mul(inner).Equal(have[i].Size.Mul(minor)) && w.even(q) && w.even(have[i]) {
 			return j
 		}
 	}
 	return -1
 }
 
-func (w *rewriter) has(have []ir.Part, part ir.Part) bool {
-	return slices.ContainsFunc(have, func(p ir.Part) bool { return slices.Equal(p.Axes, part.Axes) && p.Size.Equal(part.Size) })
+// has tells whether part j of a division is there already.
+func (w *rewriter) has(have, want []ir.Part, j int) bool {
+	for i := range have {
+		if len(have[i].Axes) > 0 && w.same(have, i, want) == j {
+			return true
+		}
+	}
+	return false
 }
 
 // gather makes part i of dim d whole.
@@ -269,8 +315,8 @@ func (w *rewriter) ungather(p placed, d, i int, g ir.Value, k int64, share ir.Di
 // slice keeps the rank's share of part i of a dim that is to be divided like want.
 func (w *rewriter) slice(p placed, d, i int, want []ir.Part) placed {
 	have := slices.Clone(want) // what the dim is now, cut like want
-	for j, q := range want {
-		if j >= i && !w.has(p.shard[d], q) {
+	for j := range want {
+		if j >= i && !w.has(p.shard[d], want, j) {
 			have[j].Axes = nil
 		}
 	}
