@@ -1,0 +1,93 @@
+package weft_test
+
+import (
+	"testing"
+
+	"weft"
+	"weft/frontend/weights"
+	"weft/ir"
+	"weft/ir/eval"
+	"weft/runtime"
+	"weft/runtime/emu"
+)
+
+// TestPrecision compares models under policies with PyTorch's float32 results. The error, as the
+// root of the mean square over the output, is at most that of PyTorch's autocast over the same
+// fixture (measured on a CPU, PyTorch 2.15), in the evaluator and on the emulator. Outputs of a few
+// elements, whose error is chance, may have twice as much.
+func TestPrecision(t *testing.T) {
+	needTools(t)
+	tests := []struct {
+		model, policy string
+		theirs        float64
+	}{
+		{"gpt2_tiny", "bf16", 3.81e-3},
+		{"gpt2_tiny", "fp16", 4.83e-4},
+		{"llama_tiny", "bf16", 8.48e-3},
+		{"llama_tiny", "fp16", 1.04e-3},
+		{"gpt2_tiny_loss", "bf16", 2.09e-4},
+		{"vit_tiny", "bf16", 2.72e-3},
+	}
+	for _, test := range tests {
+		t.Run(test.model+"/"+test.policy, func(t *testing.T) {
+			folder := "testdata/models/" + test.model
+			tensors := readReference(t, folder+"/io.safetensors")
+			c, a := compileTo(t, []weft.File{{Path: folder + "/model.pt2"}}, weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Precision: test.policy})
+			session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			inputs := numbered(tensors, "in.")
+			r, err := session.Run(c.Imported.Entries[0].Name, inputs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			evaluated := evaluate(t, c, folder+"/model.pt2", inputs)
+			for i, got := range r.Outputs {
+				want := numbered(tensors, "out.")[i]
+				if got.DType != ir.F32 {
+					t.Errorf("output %d is %s", i, got.Type())
+				}
+				e, m := errorOf(got, want), errorOf(evaluated[i], want)
+				t.Logf("output %d: error %.3g on the emulator, %.3g in the evaluator, PyTorch's %.3g", i, e, m, test.theirs)
+				bound := test.theirs
+				if got.Numel() <= 4 {
+					bound *= 2
+				}
+				if !(e <= bound) || !(m <= bound) {
+					t.Errorf("output %d: the errors %.3g and %.3g are above %.3g", i, e, m, bound)
+				}
+			}
+		})
+	}
+}
+
+// evaluate runs the scheduled program in the evaluator.
+func evaluate(t *testing.T, c *weft.Compiled, model string, inputs []*ir.Tensor) []*ir.Tensor {
+	t.Helper()
+	imported, err := weft.Import([]weft.File{{Path: model}}, nil, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer imported.Weights.Close()
+	states := map[string]*ir.Tensor{}
+	source := func(name string) (*ir.Tensor, error) {
+		if v, ok := states[name]; ok {
+			return v, nil
+		}
+		return weights.Load(imported.Weights, name)
+	}
+	if c.Scheduled.Entry("init") != nil {
+		r, err := eval.Run(c.Scheduled, "init", nil, source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = r.State
+	}
+	r, err := eval.Run(c.Scheduled, c.Scheduled.Entries[0].Name, inputs, source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Outputs
+}
