@@ -17,6 +17,8 @@ type model struct {
 	artifact *artifact.Artifact // nil for a file
 	imported *lower.Imported    // nil for an artifact
 	program  *ir.Program
+	ranks    rankFlags
+	warn     func(diag.List)
 }
 
 // openModel opens an artifact or imports a file. Warnings of the import go to warn.
@@ -31,14 +33,14 @@ func openModel(path string, warn func(diag.List)) (*model, error) {
 			a.Close()
 			return nil, err
 		}
-		return &model{path: path, artifact: a, program: program}, nil
+		return &model{path: path, artifact: a, program: program, warn: warn}, nil
 	}
 	imported, err := importFile(path)
 	if err != nil {
 		return nil, err
 	}
 	warn(imported.Warnings)
-	return &model{path: path, imported: imported, program: imported.Program}, nil
+	return &model{path: path, imported: imported, program: imported.Program, warn: warn}, nil
 }
 
 // isArtifact tells artifacts from files by their manifest. A damaged archive that is named like
@@ -98,7 +100,7 @@ func (m *model) needs() ([]weights.Info, error) {
 	seen := map[string]bool{}
 	for i := range m.program.States {
 		s := &m.program.States[i]
-		shape, ok := s.Type.ConstShape()
+		shape, ok := globalType(s.Type, s.Shard).ConstShape()
 		name := sourceName(s)
 		if s.Kind == ir.Prepared || seen[name] {
 			continue
@@ -178,7 +180,7 @@ func (m *model) values(given weights.Source) (weights.Source, error) {
 			return nil, diag.Errorf(diag.RunInputMissing, "", "state %q has no value: the file holds no weights", s.Name).In(m.path).
 				Suggest("give weights with --weights FILE, a directory or random:SEED")
 		}
-		if shape, ok := s.Type.ConstShape(); ok {
+		if shape, ok := globalType(s.Type, s.Shard).ConstShape(); ok {
 			if err := weights.Expect(all, sourceName(s), s.Type.DType, shape); err != nil {
 				return nil, err
 			}
