@@ -17,6 +17,7 @@ import (
 // runFlags are the flags of weft run.
 type runFlags struct {
 	device, entry, target, weights string
+	ranks                          rankFlags
 	before                         []string
 	inputs, outputs, expect        string
 	relative, absolute             float64
@@ -69,6 +70,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Float64Var(&f.relative, "rtol", 0, "relative tolerance of --expect (by type: f32 1e-4, bf16 2e-2, f16 4e-3, f64 1e-9)")
 	flags.Float64Var(&f.absolute, "atol", 0, "absolute tolerance of --expect (by type: f32 1e-5, bf16 1e-2, f16 2e-3, f64 1e-9)")
 	flags.IntVar(&f.steps, "steps", 1, "run `N` times and print how long each took")
+	f.ranks.add(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
 	completeWith(cmd, "device", devices)
 	return cmd
@@ -107,6 +109,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		return err
 	}
 	defer m.Close()
+	m.ranks = f.ranks
 	s, err := choose(m.entries(), f.entry)
 	if err != nil {
 		return err
@@ -150,6 +153,9 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		if _, err := session.run(ctx, r.signature.Name, r.inputs); err != nil {
 			return err
 		}
+	}
+	if err := giveRanks(session, given); err != nil {
+		return err
 	}
 	return a.runSession(ctx, session, s, inputs, expect, f)
 }
@@ -198,6 +204,9 @@ func earlierRuns(m *model, args []string) (list earlier, err error) {
 		if last.inputs, last.states, err = r.file.inputs(r.signature); err != nil {
 			return list, err
 		}
+		if r.file != nil && len(r.file.ranks) > 0 {
+			return list, diag.Errorf(diag.RunInputUnknown, "--before", "inputs of single ranks are for the entry that is run last").In(path)
+		}
 	}
 	return list, nil
 }
@@ -221,6 +230,9 @@ func (a *app) runSession(ctx context.Context, session session, s signature, inpu
 		}
 	}
 	outputs, err := outputsOf(s, tensors, session.state)
+	if ranks, ok := session.(*ranksSession); ok && err == nil {
+		outputs, err = ranks.apart(outputs)
+	}
 	if err != nil {
 		return err
 	}
