@@ -48,7 +48,7 @@ func Import(path string, facts []string) (*lower.Imported, error) {
 // or an entry.
 func isProgramText(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
-	for _, word := range []string{"//", "dim ", "state ", "entry "} {
+	for _, word := range []string{"//", "mesh ", "dim ", "state ", "entry "} {
 		if bytes.HasPrefix(head, []byte(word)) {
 			return true
 		}
