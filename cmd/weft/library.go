@@ -101,6 +101,9 @@ func (m *model) openOn(ctx context.Context, s *deviceSession, want string, given
 			given, err = override(m.imported.Weights, given)
 		}
 	}
+	if err == nil && art.Manifest.Mesh.Program().Size() > 1 {
+		return m.openRanks(art, s, want, given)
+	}
 	if err == nil {
 		s.Session, err = weftruntime.Open(art, s.device, weftruntime.Options{Target: want, Weights: given})
 	}

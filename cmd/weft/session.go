@@ -44,17 +44,25 @@ func signatureOf(e *ir.Entry) signature {
 	s := signature{Name: e.Name}
 	for i, in := range e.Inputs {
 		if in.State == "" {
-			s.Inputs = append(s.Inputs, value{in.Name, e.Type(e.Body.Params[i]).String()})
+			s.Inputs = append(s.Inputs, value{in.Name, globalType(e.Type(e.Body.Params[i]), in.Shard).String()})
 		}
 	}
 	for i, out := range e.Outputs {
 		if out.State != "" {
 			s.Replaced = append(s.Replaced, out.State)
 		} else {
-			s.Outputs = append(s.Outputs, value{out.Name, e.Type(e.Body.Results[i]).String()})
+			s.Outputs = append(s.Outputs, value{out.Name, globalType(e.Type(e.Body.Results[i]), out.Shard).String()})
 		}
 	}
 	return s
+}
+
+// globalType is the type of the tensor that ranks divide; t is that on one rank.
+func globalType(t ir.Type, s ir.Sharding) ir.Type {
+	if s == nil {
+		return t
+	}
+	return ir.TensorOf(t.DType, s.Global()...)
 }
 
 // choose finds the entry to run: the named one, or the only one, or "forward".

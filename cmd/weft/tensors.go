@@ -17,6 +17,10 @@ type tensorFile struct {
 	path    string
 	names   []string
 	tensors map[string]*ir.Tensor
+
+	// what inputs found
+	ranks     rankInputs
+	ranksOnly map[int]bool // inputs that the file has for single ranks alone
 	io.Closer
 }
 
@@ -26,7 +30,7 @@ func readTensors(path, single string) (*tensorFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &tensorFile{path, names, tensors, closer}, nil
+	return &tensorFile{path: path, names: names, tensors: tensors, Closer: closer}, nil
 }
 
 const (
@@ -69,6 +73,9 @@ func (f *tensorFile) inputs(s signature) (inputs []*ir.Tensor, states []weights.
 	var faults diag.List
 	if f != nil {
 		for _, name := range f.names {
+			if rank, of, ok := cutRank(name); ok && position(s.Inputs, name) < 0 && f.rankInput(s, rank, of, f.tensors[name]) {
+				continue
+			}
 			state, isState := strings.CutPrefix(name, statePrefix)
 			i, inRange := indexOf(s.Inputs, name, "in.")
 			switch {
@@ -86,10 +93,42 @@ func (f *tensorFile) inputs(s signature) (inputs []*ir.Tensor, states []weights.
 			}
 		}
 	}
+	f.fillRanks(inputs)
 	if err := missingInputs(f, s, inputs); err != nil {
 		faults = append(faults, err)
 	}
 	return inputs, states, faults.Err()
+}
+
+// fillRanks gives inputs that the file has for single ranks alone the value of one of them.
+func (f *tensorFile) fillRanks(inputs []*ir.Tensor) {
+	if f == nil {
+		return
+	}
+	f.ranksOnly = map[int]bool{}
+	for _, given := range f.ranks {
+		for i, t := range given {
+			if inputs[i] == nil || f.ranksOnly[i] {
+				inputs[i], f.ranksOnly[i] = t, true
+			}
+		}
+	}
+}
+
+// rankInput takes an input, or leaves an expected output, of one rank; false for another name.
+func (f *tensorFile) rankInput(s signature, rank int64, name string, t *ir.Tensor) bool {
+	i, inRange := indexOf(s.Inputs, name, "in.")
+	if i < 0 || !inRange {
+		return strings.HasPrefix(name, "out.") || strings.HasPrefix(name, afterPrefix) || position(s.Outputs, name) >= 0
+	}
+	if f.ranks == nil {
+		f.ranks = rankInputs{}
+	}
+	if f.ranks[rank] == nil {
+		f.ranks[rank] = map[int]*ir.Tensor{}
+	}
+	f.ranks[rank][i] = t
+	return true
 }
 
 func (f *tensorFile) noInput(s signature, name string) *diag.Diagnostic {
@@ -152,19 +191,33 @@ func outputsOf(s signature, tensors []*ir.Tensor, state func(string) (*ir.Tensor
 	return list, nil
 }
 
-// expected finds the expected value of an output by name or key; nil where the file has none.
+// expected finds the expected value of an output by name or key; nil where the file has none. That
+// of a rank may be what all ranks should have.
 func (f *tensorFile) expected(o output) *ir.Tensor {
 	if t := f.tensors[o.name]; t != nil && o.name != "" {
 		return t
 	}
-	return f.tensors[o.key]
+	if t := f.tensors[o.key]; t != nil {
+		return t
+	}
+	if _, key, ok := cutRank(o.key); ok {
+		_, name, _ := cutRank(o.name)
+		return f.expected(output{key, name, o.tensor})
+	}
+	return nil
 }
 
 // unexpected lists names in the file that are no output, input or state of the entry.
 func (f *tensorFile) unexpected(s signature, outputs []output) []string {
 	var names []string
 	for _, name := range f.names {
-		known := slices.ContainsFunc(outputs, func(o output) bool { return o.key == name || o.name == name })
+		known := slices.ContainsFunc(outputs, func(o output) bool {
+			_, key, _ := cutRank(o.key)
+			_, of, _ := cutRank(o.name)
+			return o.key == name || o.name == name || key == name || of == name
+		})
+		_, ofRank, _ := cutRank(name)
+		known = known || position(s.Inputs, ofRank) >= 0 || strings.HasPrefix(ofRank, "in.")
 		known = known || position(s.Inputs, name) >= 0 || strings.HasPrefix(name, "in.") || strings.HasPrefix(name, statePrefix) || strings.HasPrefix(name, exactPrefix)
 		if !known {
 			names = append(names, name)
