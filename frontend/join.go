@@ -101,6 +101,10 @@ func (j *joiner) add(i int) error {
 				Suggest("name the entries: prefill=FILE decode=FILE")
 		}
 	}
+	if mesh := part.Program.Mesh; i > 0 && !slices.Equal(mesh.Axes, j.program.Mesh.Axes) {
+		return diag.Errorf(diag.BadMesh, "", "the file is for the mesh %q, another one for %q", mesh, j.program.Mesh).In(part.Path)
+	}
+	j.program.Mesh = part.Program.Mesh
 	j.symbols(part)
 	for _, s := range part.Program.States {
 		if err := j.state(i, s); err != nil {
@@ -173,7 +177,7 @@ func (j *joiner) state(i int, s ir.State) error {
 
 // same tells whether a state of part i is one that an earlier part has.
 func (j *joiner) same(i int, s, have ir.State) (bool, error) {
-	if !s.Type.Equal(have.Type) || (s.Kind == ir.Prepared) != (have.Kind == ir.Prepared) {
+	if !s.Type.Equal(have.Type) || !s.Shard.Equal(have.Shard) || (s.Kind == ir.Prepared) != (have.Kind == ir.Prepared) {
 		return false, nil
 	}
 	at, stored := j.sources[sourceName(have)]
