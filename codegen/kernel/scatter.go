@@ -218,8 +218,12 @@ func (ev *evaluator) endOfRun(op *ir.Op, n *Expr) *Expr {
 
 // halvings is the number of times that a range of some size is halved before nothing is left.
 func halvings(size ir.Dim, p *ir.Program) int64 {
+	most, ok := size.IsConst()
+	if !ok {
+		most = size.Bounds(p.Range).Max
+	}
 	n := int64(1)
-	for most := size.Bounds(p.Range).Max; most > 0; most /= 2 {
+	for ; most > 0; most /= 2 {
 		n++
 	}
 	return n

@@ -4,11 +4,13 @@ package decompose
 
 import (
 	"math"
+	"slices"
 
 	"weft/ir"
 )
 
-// Run decomposes attention in every entry. It tells whether anything changed.
+// Run decomposes attention without a kernel, long sorts and scatters whose updates may meet in every
+// entry. It tells whether anything changed.
 func Run(p *ir.Program) (bool, error) {
 	changed := false
 	for _, e := range p.Entries {
@@ -28,13 +30,19 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 		for _, r := range op.Regions {
 			changed = block(p, e, r) || changed
 		}
-		if op.Kind != ir.OpAttention || hasKernel(e, op) {
+		builder.Loc = op.Loc
+		switch {
+		case op.Kind == ir.OpAttention && !hasKernel(e, op):
+			replace(b, op, attention(builder, op))
+		case op.Kind == ir.OpSort && sortsLong(p, e, op):
+			replace(b, op, longSort(builder, op)...)
+		case op.Kind == ir.OpScatter && sortsScatter(p, e, op):
+			replace(b, op, sortedScatter(builder, op))
+		default:
 			b.Ops = append(b.Ops, op)
 			continue
 		}
 		changed = true
-		builder.Loc = op.Loc
-		replace(b, e, op, attention(builder, op))
 	}
 	return changed
 }
@@ -56,17 +64,25 @@ func hasKernel(e *ir.Entry, op *ir.Op) bool {
 	return true
 }
 
-// replace gives the operation's result value to the last operation made: it defines v.
-func replace(b *ir.Block, e *ir.Entry, op *ir.Op, v ir.Value) {
+// replace gives the operation's results to operations that were made: they define vs.
+func replace(b *ir.Block, op *ir.Op, vs ...ir.Value) {
+	defined := 0
 	for _, made := range b.Ops {
-		for i, r := range made.Results {
-			if r == v {
-				made.Results[i] = op.Results[0]
-				return
+		for n, v := range vs {
+			if i := slices.Index(made.Results, v); i >= 0 {
+				made.Results[i] = op.Results[n]
+				defined++
+			}
+			for i, o := range made.Operands {
+				if o == v {
+					made.Operands[i] = op.Results[n]
+				}
 			}
 		}
 	}
-	panic("BUG: a decomposition did not define its result")
+	if defined != len(vs) {
+		panic("BUG: a decomposition did not define its results")
+	}
 }
 
 // attention writes softmax(q k^T * scale + mask) v out. Its interior is float32 (float64 for

@@ -84,6 +84,8 @@ func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
 	busy := int64(enough)
 	for _, inner := range op.Regions[0].Ops {
 		switch c := inner.Kind.Info().Class; {
+		case inner.Kind == ir.OpSort:
+			return s.sort(inner)
 		case inner.Kind == ir.OpConvolution || inner.Kind == ir.OpReduceWindow:
 			busy = enough / 4 // neighbours share their windows: vectors pay earlier
 		case c == ir.ClassReduction || c == ir.ClassContraction:
