@@ -17,6 +17,7 @@ import (
 	"weft/passes/prepare"
 	"weft/passes/schedule"
 	"weft/passes/shard"
+	"weft/passes/split"
 )
 
 // Pass is a row of the table.
@@ -74,8 +75,10 @@ func Table() []Pass {
 			Reason: "before fuse, so that prepared weights are inputs of kernels", After: []string{"canonicalize-primitives"}, run: plain(prepare.Run)},
 		{Name: "layout", Doc: "stores the images of convolutions with their channels last",
 			Reason: "after prepare, which leaves kernels as states to reorder; before fuse, since canonicalize would undo it", After: []string{"prepare"}, run: plain(layout.Run)},
+		{Name: "split", Doc: "does reductions with few rows in two stages, of which the first has many",
+			Reason: "before fuse, so that each stage is the heart of a kernel", After: []string{"layout"}, run: plain(split.Run)},
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
-			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout"},
+			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout", "split"},
 			run: func(p *ir.Program, _ Options, r *Report) (bool, error) {
 				before := operations(p)
 				d, err := fuse.Run(p)

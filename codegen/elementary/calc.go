@@ -137,9 +137,6 @@ func (c calc[V]) nearestOfProduct(x, k V) (float, bits V) {
 // magic is 1.5 * 2^mantissa: added to a small number it leaves the integral part in the low bits.
 func (c calc[V]) magic() V { return c.num(1.5 * float64(int64(1)<<c.mantissa)) }
 
-// fromNoisy turns the bits that nearest returned into the integer.
-func (c calc[V]) fromNoisy(bits V) V { return c.isub(bits, c.toBits(c.magic())) }
-
 // powerOfTwo is 2^n for an integer n in the range of normal exponents.
 func (c calc[V]) powerOfTwo(n V) V {
 	return c.fromBits(c.iadd(c.shl(n, c.mantissa), c.integer(c.bias<<c.mantissa)))

@@ -15,6 +15,40 @@ func (ev *evaluator) nest(dims []ir.Dim, init []*Expr, body func(at []*Expr, car
 	return ev.nestFrom(nil, dims, 1, init, body)
 }
 
+// nestBy is nest with the innermost loop done some turns at a time, so that their loads are under way together.
+func (ev *evaluator) nestBy(turns int64, dims []ir.Dim, init []*Expr, body func(at, carried []*Expr) []*Expr) []*Expr {
+	b := ev.b
+	last := len(dims) - 1
+	if n, ok := ir.Product(dims).IsConst(); last < 0 || ok && n <= unrollLimit {
+		return ev.nest(dims, init, body)
+	}
+	return ev.nest(dims[:last], init, func(at, carried []*Expr) []*Expr {
+		return ev.loopBy(turns, b.Size(dims[last]), carried, func(i *Expr, carried []*Expr) []*Expr {
+			return body(append(slices.Clone(at), i), carried)
+		})
+	})
+}
+
+// loopBy is a loop from 0 to end whose body is written several times in each turn.
+func (ev *evaluator) loopBy(turns int64, end *Expr, init []*Expr, body func(i *Expr, carried []*Expr) []*Expr) []*Expr {
+	b := ev.b
+	q, rest := b.DivMod(end, b.Idx(turns))
+	whole := b.Mul(q, b.Idx(turns))
+	carried := ev.loop(b.Idx(0), whole, b.Idx(turns), init, func(i *Expr, carried []*Expr) []*Expr {
+		i.ranged(0, max(0, end.hi-turns))
+		for k := range turns {
+			carried = body(b.Add(i, b.Idx(k)), carried)
+		}
+		return carried
+	})
+	if rest.IsInt(0) {
+		return carried
+	}
+	return ev.loop(whole, end, b.Idx(1), carried, func(i *Expr, carried []*Expr) []*Expr {
+		return body(i.ranged(0, max(0, end.hi-1)), carried)
+	})
+}
+
 func (ev *evaluator) nestFrom(at []*Expr, dims []ir.Dim, unrolled int64, carried []*Expr, body func(at, carried []*Expr) []*Expr) []*Expr {
 	if len(dims) == 0 {
 		return body(at, carried)
@@ -80,7 +114,7 @@ func (ev *evaluator) reduce(op *ir.Op, lanes []*Point) []*Expr {
 		over = append(over, t.Shape[axis])
 	}
 	init := repeat(ev.b.identity(a.Combine, t.DType), len(lanes))
-	sums := ev.nest(over, init, func(at, carried []*Expr) []*Expr {
+	sums := ev.nestBy(4, over, init, func(at, carried []*Expr) []*Expr {
 		points := ev.mapPoints(lanes, t.Shape, func(kept []*Expr) []*Expr { return insertAxes(kept, a.Axes, at) })
 		next := make([]*Expr, len(lanes))
 		for l, x := range ev.value(operand, points) {

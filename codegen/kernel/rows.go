@@ -141,7 +141,10 @@ func (r *rows) eachTurn(init []*Expr, body func(turn *Expr, carried []*Expr) []*
 		return init
 	}
 	turns := b.Size(r.columns.CeilDiv(r.perRow * r.vector))
-	return r.ev.loop(b.Idx(0), turns, b.Idx(1), init, body)
+	if len(init) == 0 { // stores
+		return r.ev.loop(b.Idx(0), turns, b.Idx(1), init, body)
+	}
+	return r.ev.loopBy(4, turns, init, body)
 }
 
 // reduceStage computes reductions that do not depend on each other, in one pass.

@@ -181,6 +181,7 @@ func (ev *evaluator) pad(op *ir.Op, lanes []*Point) []*Expr {
 	b := ev.b
 	dims := ev.shape(op.Operands[0])
 	points, valid := make([]*Point, len(lanes)), make([]*Expr, len(lanes))
+	first := make([]*Expr, len(dims)) // of the first lane, before the ends are checked
 	for l, p := range lanes {
 		in := make([]*Expr, len(dims))
 		valid[l] = b.True()
@@ -192,13 +193,27 @@ func (ev *evaluator) pad(op *ir.Op, lanes []*Point) []*Expr {
 				valid[l] = b.And(valid[l], b.And(b.NotLess(x, b.Idx(0)), b.Cmp(EQ, r, b.Idx(0))))
 				x = q
 			}
-			valid[l] = b.And(valid[l], b.inside(x, dims[d]))
+			if l == 0 {
+				first[d] = x
+			}
+			at := x
+			if ev.together(x, first[d], int64(len(lanes)), dims[d]) {
+				at = first[d]
+			}
+			valid[l] = b.And(valid[l], b.inside(at, dims[d]))
 			in[d] = x
 		}
 		points[l] = ev.at(dims, in)
 	}
 	scalar := ev.value(op.Operands[1], []*Point{ev.at(nil, nil)})
 	return ev.guarded(op.Operands[0], points, valid, repeat(scalar[0], len(lanes)))
+}
+
+// together tells whether x is inside of a dim wherever first is, and nowhere else: both are in one run of n from a multiple of
+// n, and so are no end of the dim.
+func (ev *evaluator) together(x, first *Expr, n int64, d ir.Dim) bool {
+	distance, ok := Difference(x, first)
+	return ok && distance >= 0 && distance < n && MultipleOf(first, n, ev.sizeDivisor) && d.DivisibleBy(n, ev.prog.Divisor)
 }
 
 // inside is 0 <= x < d.

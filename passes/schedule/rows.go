@@ -74,3 +74,9 @@ func (s scheduler) rowVector(op *ir.Op, full []ir.Dim) int64 {
 	}
 	return s.vector(full, narrowest)
 }
+
+// sharesRows tells whether an operation is a reduction that leaves the innermost axis, so that neighbouring results read
+// neighbouring elements.
+func (s scheduler) sharesRows(op *ir.Op) bool {
+	return op.Kind == ir.OpReduce && !slices.Contains(op.Attrs.(*ir.ReduceAttrs).Axes, len(s.entry.Type(op.Operands[0]).Shape)-1)
+}

@@ -88,6 +88,8 @@ func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
 			return s.sort(inner)
 		case inner.Kind == ir.OpConvolution || inner.Kind == ir.OpReduceWindow:
 			busy = enough / 4 // neighbours share their windows: vectors pay earlier
+		case s.sharesRows(inner):
+			busy = enough / 2 // a thread has several loads under way
 		case c == ir.ClassReduction || c == ir.ClassContraction:
 			v = 1 // each lane loops on its own
 		}

@@ -1,0 +1,226 @@
+// Package split does reductions in stages. One that has too few rows to keep a GPU busy becomes two: one of parts of the rows,
+// whose results are a tensor of its own, and one of the parts. The order in which elements are combined stays fixed by the
+// program. The pass runs before fuse, so that what precedes the reduction joins the first kernel and what follows the second.
+package split
+
+import (
+	"math"
+	"slices"
+
+	"weft/ir"
+)
+
+// Run splits the reductions of every entry. It tells whether anything changed.
+func Run(p *ir.Program) (bool, error) {
+	changed := false
+	for _, e := range p.Entries {
+		if err := ir.Try(func() { changed = block(p, e, &e.Body) || changed }); err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
+	ops := b.Ops
+	b.Ops = nil
+	changed := false
+	s := splitter{&ir.Builder{Program: p, Entry: e, Block: b}}
+	for _, op := range ops {
+		for _, r := range op.Regions {
+			changed = block(p, e, r) || changed
+		}
+		if a, ok := op.Attrs.(*ir.ReduceAttrs); ok && op.Kind == ir.OpReduce {
+			s.b.Loc = op.Loc
+			if v, ok := s.split(op.Operands[0], a.Combine, a.Axes); ok {
+				definedBy(b, v, op.Results[0])
+				changed = true
+				continue
+			}
+		}
+		b.Ops = append(b.Ops, op)
+	}
+	return changed
+}
+
+// definedBy lets the operation that makes v define result instead.
+func definedBy(block *ir.Block, v, result ir.Value) {
+	for _, made := range block.Ops {
+		if i := slices.Index(made.Results, v); i >= 0 {
+			made.Results[i] = result
+		}
+	}
+}
+
+type splitter struct{ b *ir.Builder }
+
+// split gives the value of a reduction in stages; false where it is best in one.
+func (s splitter) split(x ir.Value, c ir.Combine, axes []int) (ir.Value, bool) {
+	if len(axes) == 0 {
+		return x, false
+	}
+	t := s.b.Type(x)
+	first := len(axes) - 1 // of the last run of adjacent axes
+	for first > 0 && axes[first-1] == axes[first]-1 {
+		first--
+	}
+	parts, alone := s.parts(t, axes, axes[first:])
+	switch {
+	case parts > 1:
+		return s.stages(x, c, axes, func(x ir.Value) ir.Value {
+			return s.reduceParts(x, c, axes[first], axes[len(axes)-1]+1, parts)
+		}, func(x ir.Value) ir.Value {
+			return s.reduce(x, c, append(slices.Clone(axes[:first]), axes[first]))
+		}), true
+	case first > 0 && !alone:
+		return s.stages(x, c, axes, func(x ir.Value) ir.Value { return s.reduce(x, c, axes[first:]) },
+			func(x ir.Value) ir.Value { return s.reduce(x, c, axes[:first]) }), true
+	}
+	return x, false
+}
+
+// stages runs two stages, in float32 at least: half types are rounded at the end.
+func (s splitter) stages(x ir.Value, c ir.Combine, axes []int, first, second func(ir.Value) ir.Value) ir.Value {
+	t := s.b.Type(x)
+	var kept []ir.Dim
+	for i, d := range t.Shape {
+		if !slices.Contains(axes, i) {
+			kept = append(kept, d)
+		}
+	}
+	if t.DType.IsFloat() && t.DType.Size() < 4 && (c == ir.Sum || c == ir.Mul) {
+		x = s.b.Convert(x, ir.F32)
+	}
+	return s.b.Convert(s.b.Reshape(second(first(x)), kept), t.DType)
+}
+
+// reduce reduces in as many stages as it takes.
+func (s splitter) reduce(x ir.Value, c ir.Combine, axes []int) ir.Value {
+	if v, ok := s.split(x, c, axes); ok {
+		return v
+	}
+	return s.b.Reduce(c, x, axes...)
+}
+
+// reduceParts cuts the run of axes from lo to hi into parts and reduces each: one axis with an element for each part is left.
+func (s splitter) reduceParts(x ir.Value, c ir.Combine, lo, hi int, parts int64) ir.Value {
+	shape := s.b.Shape(x)
+	run := ir.Product(shape[lo:hi])
+	part, ok := run.DivExact(ir.Const(parts))
+	if !ok {
+		part = run.CeilDiv(8 * parts).MulConst(8) // parts start at multiples of 16 bytes
+	}
+	whole := part.MulConst(parts)
+	before, after := shape[:lo], shape[hi:]
+	x = s.b.Reshape(x, slices.Concat(before, []ir.Dim{run}, after))
+	if !whole.Equal(run) {
+		rank := len(before) + 1 + len(after)
+		low, high := make([]ir.Dim, rank), make([]ir.Dim, rank)
+		high[lo] = whole.Sub(run)
+		x = s.b.Pad(x, s.identity(c, s.b.DType(x)), low, high, make([]int64, rank))
+	}
+	x = s.b.Reshape(x, slices.Concat(before, []ir.Dim{ir.Const(parts), part}, after))
+	return s.b.Reduce(c, x, lo+1)
+}
+
+// identity is the neutral element of a combination.
+func (s splitter) identity(c ir.Combine, t ir.DType) ir.Value {
+	v := ir.NewTensor(t)
+	switch {
+	case t == ir.Bool:
+		v.SetInt(0, [...]int64{ir.Mul: 1, ir.Min: 1, ir.And: 1, ir.Assign: 0}[c])
+	case t.IsFloat():
+		v.SetFloat(0, [...]float64{ir.Mul: 1, ir.Max: math.Inf(-1), ir.Min: math.Inf(1), ir.Assign: 0}[c])
+	default:
+		least, most := int64(-1)<<(t.Bits()-1), int64(-1)^int64(-1)<<(t.Bits()-1)
+		if t.IsUnsigned() {
+			least, most = 0, -1
+		}
+		v.SetInt(0, [...]int64{ir.Mul: 1, ir.Max: least, ir.Min: most, ir.And: -1, ir.Assign: 0}[c])
+	}
+	return s.b.Constant(v)
+}
+
+const (
+	// multiprocessors and enough are the blocks and the threads that keep a large GPU busy.
+	multiprocessors = 132
+	enough          = 1024 * multiprocessors
+	// splitBytes is the length of a row from which several blocks read it faster than one, counting the second kernel.
+	splitBytes = 128 << 10
+	// partColumns is what a block should have of a row at least.
+	partColumns = 4096
+	// partLoop is the number of elements that a thread should combine at least, where each thread has a row.
+	partLoop = 16
+	// stageBytes is what one kernel reads fast enough, however its rows lie.
+	stageBytes = 2 << 20
+	// mostParts bounds what the second stage has to combine.
+	mostParts = 1024
+)
+
+// parts is the number of parts to make of the last run of axes, 1 for none. alone tells whether the reduction has rows enough
+// as it is.
+func (s splitter) parts(t ir.Type, axes, run []int) (parts int64, alone bool) {
+	rows, columns, length := int64(1), int64(1), int64(1)
+	for i, d := range t.Shape {
+		n := s.estimate(d)
+		switch {
+		case slices.Contains(run, i):
+			length = saturating(length, n)
+			columns = saturating(columns, n)
+		case slices.Contains(axes, i):
+			columns = saturating(columns, n)
+		default:
+			rows = saturating(rows, n)
+		}
+	}
+	if rows == 0 || columns == 0 {
+		return 1, true
+	}
+	bytes := saturating(saturating(rows, columns), int64(t.DType.Size()))
+	last := run[len(run)-1] == len(t.Shape)-1
+	switch {
+	case len(run) < len(axes) && last: // the runs before are parts already
+		return 1, bytes <= stageBytes
+	case last: // threads share a row: blocks are what there must be enough of
+		alone = rows >= multiprocessors || columns*int64(t.DType.Size()) < splitBytes
+		parts = min(length/partColumns, 4*multiprocessors/rows)
+	default: // a thread has a row, or four
+		alone = rows >= enough || columns < 2*partLoop || rows < 1024 && bytes <= stageBytes
+		parts = min(length/partLoop, 4*enough/rows)
+	}
+	if alone {
+		return 1, true
+	}
+	return s.even(ir.Product(t.Shape[run[0]:run[len(run)-1]+1]), min(parts, mostParts)), false
+}
+
+// even prefers a number of parts that divides a run into equal ones that start at multiples of 16 bytes.
+func (s splitter) even(run ir.Dim, parts int64) int64 {
+	for n := parts; n > parts/2; n-- {
+		if run.DivisibleBy(8*n, s.b.Program.Divisor) {
+			return n
+		}
+	}
+	return parts
+}
+
+// guess is the size that an unbounded dim is split for.
+const guess = 1024
+
+// estimate is the largest size that a dim expression can have, or a guess.
+func (s splitter) estimate(d ir.Dim) int64 {
+	r := d.Bounds(func(name string) (ir.Range, bool) {
+		if r, ok := s.b.Program.Range(name); ok && r.Max < ir.NoBound {
+			return r, true
+		}
+		return ir.Range{Min: guess, Max: guess}, true
+	})
+	return r.Max
+}
+
+func saturating(a, b int64) int64 {
+	if a > 0 && b > math.MaxInt64/64/a {
+		return math.MaxInt64 / 64
+	}
+	return a * b
+}
