@@ -57,7 +57,7 @@ func ScaleLoss(p *ir.Program, o LossScaling) error {
 		}
 	}
 	s := &scaler{program: p, entry: e, options: o, scaled: map[ir.Value]ir.Value{}, unscaled: map[ir.Value]ir.Value{},
-		backward: map[ir.Value]int{}, needed: map[ir.Value]bool{}, gradients: map[ir.Value]bool{}}
+		backward: map[ir.Value]int{}, needed: map[ir.Value]bool{}, chain: map[ir.Value]bool{}, gradients: map[ir.Value]bool{}}
 	loss, err := s.output(o.Loss)
 	if err != nil {
 		return err
@@ -79,6 +79,7 @@ type scaler struct {
 	gradients map[ir.Value]bool
 	backward  map[ir.Value]int      // how many operations stand between a value and the forward pass; 0: belongs to it
 	needed    map[ir.Value]bool     // values that are to be had scaled
+	chain     map[ir.Value]bool     // those of them that are linear in others
 	scaled    map[ir.Value]ir.Value // the value times the scale
 	unscaled  map[ir.Value]ir.Value // gradients divided by the scale again
 	scale     ir.Value
@@ -164,7 +165,9 @@ func (s *scaler) need(op *ir.Op) {
 	if len(op.Results) != 1 || !s.needed[op.Results[0]] {
 		return
 	}
-	for _, i := range s.linear(op) {
+	operands := s.linear(op)
+	s.chain[op.Results[0]] = len(operands) > 0
+	for _, i := range operands {
 		s.needed[op.Operands[i]] = true
 	}
 }
@@ -229,34 +232,43 @@ func adds(attrs ir.Attrs) bool {
 	return false
 }
 
-// operation keeps an operation, which reads the gradients divided by the scale, and adds the scaled one
-// where it is needed.
+// operation keeps an operation and adds the scaled one where it is needed. What reads a gradient, or a
+// value on the way to it, without being on that way, reads it divided by the scale.
 func (s *scaler) operation(op *ir.Op, depends map[ir.Value]bool) {
 	b := s.builder
 	b.Loc = op.Loc
-	original := slices.Clone(op.Operands)
-	use := func(v *ir.Value) {
-		if w, ok := s.unscaled[*v]; ok {
-			*v = w
+	original := &ir.Op{Kind: op.Kind, Operands: slices.Clone(op.Operands), Results: op.Results, Attrs: op.Attrs, Loc: op.Loc}
+	later := slices.ContainsFunc(op.Results, func(v ir.Value) bool { return s.chain[v] || s.gradients[v] })
+	if !later {
+		use := func(v *ir.Value) {
+			later = later || depends[*v]
+			*v = s.divided(*v)
 		}
-	}
-	later := false
-	for i := range op.Operands {
-		later = later || depends[op.Operands[i]]
-		use(&op.Operands[i])
-	}
-	for _, r := range op.Regions {
-		r.Uses(func(v *ir.Value) { later = later || depends[*v]; use(v) })
+		for i := range op.Operands {
+			use(&op.Operands[i])
+		}
+		for _, r := range op.Regions {
+			r.Uses(use)
+		}
 	}
 	b.Block.Ops = append(b.Block.Ops, op)
 	for _, v := range op.Results {
-		if later || s.gradients[v] {
-			depends[v] = true
-		}
+		depends[v] = later
+		s.define(original, v)
 	}
-	for _, v := range op.Results {
-		s.define(&ir.Op{Kind: op.Kind, Operands: original, Results: op.Results, Attrs: op.Attrs, Loc: op.Loc}, v)
+}
+
+// divided gives a value of the chain that ends in the gradients divided by the scale, others as they are.
+func (s *scaler) divided(v ir.Value) ir.Value {
+	if w, ok := s.unscaled[v]; ok {
+		return w
 	}
+	if !s.chain[v] || s.scaled[v] == v {
+		return v
+	}
+	b := s.builder
+	s.unscaled[v] = s.times(s.scaled[v], b.Binary(ir.OpDivide, b.Scalar(ir.F32, 1), s.scale))
+	return s.unscaled[v]
 }
 
 // define makes the scaled form of a value where it is needed; op, nil for parameters, is what makes
@@ -319,8 +331,7 @@ func (s *scaler) gradient(v ir.Value) {
 	if !b.DType(g).IsFloat() {
 		ir.Fail(diag.Errorf(diag.BadPrecision, b.Loc, "a gradient of type %s cannot be scaled", b.Type(g)))
 	}
-	one := b.Scalar(ir.F32, 1)
-	s.unscaled[v] = s.times(g, b.Binary(ir.OpDivide, one, s.scale))
+	s.divided(v)
 	finite := b.Unary(ir.OpIsFinite, g)
 	if rank := b.Rank(finite); rank > 0 {
 		axes := make([]int, rank)
@@ -339,9 +350,7 @@ func (s *scaler) finish(depends map[ir.Value]bool) {
 	b.Loc = "loss scaling"
 	finite := s.allFinite()
 	for i, v := range e.Body.Results {
-		if w, ok := s.unscaled[v]; ok {
-			e.Body.Results[i] = w
-		}
+		e.Body.Results[i] = s.divided(v)
 		if state := e.Outputs[i].State; state != "" && depends[v] {
 			old := s.read(state, b.Type(v))
 			e.Body.Results[i] = b.Select(b.Broadcast(finite, b.Shape(v), nil), e.Body.Results[i], old)
