@@ -32,8 +32,9 @@ type realModel struct {
 	Name      string                     `json:"name"`
 	Package   string                     `json:"package"` // NAME==VERSION
 	Task      string                     `json:"task"`
-	Note      string                     `json:"note"` // the operators that make it interesting
-	Dims      []string                   `json:"dims"` // as --dim
+	Note      string                     `json:"note"`      // the operators that make it interesting
+	Dims      []string                   `json:"dims"`      // as --dim
+	Constants []string                   `json:"constants"` // in.N=VALUES, as --constant
 	Inputs    map[string]json.RawMessage `json:"inputs"`
 	Tolerance realTolerance              `json:"tolerance"`
 	Loose     map[string]realTolerance   `json:"loose"`            // of some of the inputs
@@ -75,7 +76,7 @@ func TestRealModels(t *testing.T) {
 
 func (m *realModel) test(t *testing.T, folder string) {
 	options := weft.Options{Config: weft.Config{Targets: []string{"sm_80", "sm_90a"}, Dims: m.Dims, Weights: "embed"},
-		Files: []weft.File{{Path: filepath.Join(folder, "model.onnx")}}, Jobs: 2, VerifyIR: true}
+		Files: []weft.File{{Path: filepath.Join(folder, "model.onnx"), Constants: m.Constants}}, Jobs: 2, VerifyIR: true}
 	c, err := weft.Compile(context.Background(), options, weft.StagePTX)
 	if m.Status != "matches" {
 		var d *diag.Diagnostic
@@ -109,7 +110,13 @@ func (m *realModel) run(t *testing.T, p *ir.Program, a *artifact.Artifact, word,
 	if loose, ok := m.Loose[word]; ok {
 		tolerance = loose
 	}
-	inputs := numbered(tensors, "in.")
+	var inputs []*ir.Tensor
+	for i, in := range numbered(tensors, "in.") {
+		isFixed := func(fact string) bool { return strings.HasPrefix(fact, fmt.Sprintf("in.%d=", i)) }
+		if !slices.ContainsFunc(m.Constants, isFixed) {
+			inputs = append(inputs, in)
+		}
+	}
 	source, err := a.Weights()
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +205,7 @@ func realTable(models []realModel) string {
 		}
 	}
 	fmt.Fprintf(&b, "%d of %d match on both devices.\n\n", matching, len(models))
-	b.WriteString("| model | package | task | of note | `--dim` | evaluator, emulator | tolerance | emulator |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| model | package | task | of note | `--dim`, `--constant` | evaluator, emulator | tolerance | emulator |\n|---|---|---|---|---|---|---|---|\n")
 	var reasons []string
 	for _, m := range models {
 		status, seconds := m.Status, ""
@@ -214,7 +221,7 @@ func realTable(models []realModel) string {
 			tolerances = append(tolerances, word+": "+loose.text(&reasons))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", m.Name, strings.Replace(m.Package, "==", " ", 1), m.Task, m.Note,
-			strings.Join(m.Dims, ", "), status, strings.Join(tolerances, "; "), seconds)
+			strings.Join(append(slices.Clone(m.Dims), m.Constants...), ", "), status, strings.Join(tolerances, "; "), seconds)
 	}
 	b.WriteString("\n")
 	for i, why := range reasons {

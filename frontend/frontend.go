@@ -16,32 +16,50 @@ import (
 // Import reads a model file: a torch.export archive (.pt2, or a graph-only .json.zip), an ONNX
 // file, or program text. The contents decide, not the name. facts are what --dim says of the
 // dims: sizes decide branches of ONNX files; ApplyDims applies all of them to the program.
-func Import(path string, facts []string) (*lower.Imported, error) {
+// constants are "INPUT=VALUES", which make constants of inputs.
+func Import(path string, facts, constants []string) (*lower.Imported, error) {
+	fixed, err := parseConstants(constants)
+	if err != nil {
+		return nil, err
+	}
 	head, err := readHead(path)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")):
-		return fx.Import(path, fx.Options{})
-	case isProgramText(head):
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, unreadable(path, err)
-		}
-		p, err := ir.ParseProgram(path, text)
-		if err != nil {
-			return nil, err
-		}
-		if err := ir.Verify(p); err != nil {
-			for _, d := range diag.All(err) {
-				d.In(path)
-			}
-			return nil, err
-		}
-		return &lower.Imported{Program: p}, nil
+	if !bytes.HasPrefix(head, []byte("PK\x03\x04")) && !isProgramText(head) {
+		return onnx.Import(path, onnx.Options{Sizes: fixedSizes(facts), Constants: fixed})
 	}
-	return onnx.Import(path, onnx.Options{Sizes: fixedSizes(facts)})
+	imported, err := importProgram(path, head)
+	if err != nil {
+		return nil, err
+	}
+	if err := fixInputs(imported.Program, fixed); err != nil {
+		imported.Close()
+		return nil, err
+	}
+	return imported, nil
+}
+
+// importProgram reads a file whose shapes do not depend on the values of its inputs.
+func importProgram(path string, head []byte) (*lower.Imported, error) {
+	if !isProgramText(head) {
+		return fx.Import(path, fx.Options{})
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	p, err := ir.ParseProgram(path, text)
+	if err != nil {
+		return nil, err
+	}
+	if err := ir.Verify(p); err != nil {
+		for _, d := range diag.All(err) {
+			d.In(path)
+		}
+		return nil, err
+	}
+	return &lower.Imported{Program: p}, nil
 }
 
 // isProgramText tells whether a file starts as program text does: a comment, a dim, a state

@@ -17,13 +17,22 @@ type model struct {
 	artifact *artifact.Artifact // nil for a file
 	imported *lower.Imported    // nil for an artifact
 	program  *ir.Program
+	given    givenFlags // about the inputs of a file
 	ranks    rankFlags
 	warn     func(diag.List)
 }
 
 // openModel opens an artifact or imports a file. Warnings of the import go to warn.
 func openModel(path string, warn func(diag.List)) (*model, error) {
+	return openGiven(path, givenFlags{}, warn)
+}
+
+// openGiven is openModel with more about the inputs of a file.
+func openGiven(path string, given givenFlags, warn func(diag.List)) (*model, error) {
 	if isArtifact(path) {
+		if err := given.none(path); err != nil {
+			return nil, err
+		}
 		a, err := artifact.Open(path)
 		if err != nil {
 			return nil, err
@@ -35,12 +44,12 @@ func openModel(path string, warn func(diag.List)) (*model, error) {
 		}
 		return &model{path: path, artifact: a, program: program, warn: warn}, nil
 	}
-	imported, err := importFile(path)
+	imported, err := importFile(path, given)
 	if err != nil {
 		return nil, err
 	}
 	warn(imported.Warnings)
-	return &model{path: path, imported: imported, program: imported.Program, warn: warn}, nil
+	return &model{path: path, imported: imported, program: imported.Program, given: given, warn: warn}, nil
 }
 
 // isArtifact tells artifacts from files by their manifest. A damaged archive that is named like

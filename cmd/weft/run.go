@@ -17,6 +17,7 @@ import (
 // runFlags are the flags of weft run.
 type runFlags struct {
 	device, entry, target, weights string
+	given                          givenFlags
 	ranks                          rankFlags
 	before                         []string
 	inputs, outputs, expect        string
@@ -64,6 +65,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringArrayVar(&f.before, "before", nil, "first run `ENTRY=FILE`, an entry with inputs from a file; repeatable")
 	flags.StringVar(&f.target, "target", "", "kernels of the artifact to use (those that fit the device)")
 	flags.StringVar(&f.weights, "weights", "", "weights from `FILE`, a directory, or random:SEED")
+	f.given.add(cmd)
 	flags.StringVar(&f.inputs, "inputs", "", "read inputs from `FILE`")
 	flags.StringVar(&f.outputs, "outputs", "", "write outputs to `FILE`")
 	flags.StringVar(&f.expect, "expect", "", "compare outputs with `FILE`; exit status 1 where they differ")
@@ -104,7 +106,10 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	m, err := openModel(path, a.warn)
+	if err := f.given.resolve(); err != nil {
+		return err
+	}
+	m, err := openGiven(path, f.given, a.warn)
 	if err != nil {
 		return err
 	}

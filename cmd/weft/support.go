@@ -12,15 +12,18 @@ import (
 
 func (a *app) supportCommand() *cobra.Command {
 	var asJSON bool
+	var given givenFlags
 	cmd := &cobra.Command{
 		Use:   "support FILE...",
 		Short: "Say which models can be compiled, and which operators are missing",
-		Long:  "support takes every FILE as far as kernels and launch plans, which needs no llc, and lists what weft cannot\ncompile. The exit status is that of the worst file.",
+		Long:  "support takes every FILE as far as kernels and launch plans, which needs no llc, and lists what weft cannot\ncompile. The exit status is that of the worst file. --dim and --constant hold for every FILE.",
 		Args:  atLeastOne("a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.support(cmd.Context(), args, asJSON)
+			return a.support(cmd.Context(), args, given, asJSON)
 		},
 	}
+	cmd.Flags().SortFlags = false
+	given.add(cmd)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print as JSON")
 	return cmd
 }
@@ -34,12 +37,15 @@ type supportReport struct {
 	Problems   []string `json:"problems,omitempty"`
 }
 
-func (a *app) support(ctx context.Context, paths []string, asJSON bool) error {
+func (a *app) support(ctx context.Context, paths []string, given givenFlags, asJSON bool) error {
+	if err := given.resolve(); err != nil {
+		return err
+	}
 	reports := []supportReport{}
 	var faults diag.List
 	for _, path := range paths {
 		r := supportReport{File: path}
-		c, err := lowerFile(ctx, path)
+		c, err := lowerFile(ctx, path, given)
 		if err == nil {
 			r.Supported, r.Entries, r.Operations, r.Kernels = true, len(c.Imported.Entries), operations(c.Imported), len(c.Lowered.Kernels)
 			err = c.Close()

@@ -73,7 +73,7 @@ func tooLarge(t ir.Type) bool {
 func (im *importer) resolveSizes() {
 	position, stored := 0, im.model.graph.stored()
 	for _, in := range im.model.graph.inputs {
-		if in.kind == nil || in.kind.tensor == nil || stored[in.name] || im.opt.Constants[in.name] != nil {
+		if in.kind == nil || in.kind.tensor == nil || stored[in.name] || im.constants[in.name] != nil {
 			continue
 		}
 		for axis, dim := range in.kind.tensor.dims {

@@ -101,7 +101,7 @@ func (im *importer) graph() {
 		if s.values[in.name] != nil {
 			ir.Fail(diag.Errorf(diag.ONNXGraph, in.name, "two inputs have the name %q", in.name).Suggest("export the model again"))
 		}
-		if t := im.opt.Constants[in.name]; t != nil {
+		if t := im.constants[in.name]; t != nil {
 			s.values[in.name] = &value{v: s.b.Constant(t)}
 			continue
 		}

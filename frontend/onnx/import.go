@@ -24,7 +24,8 @@ type Options struct {
 	// Entry names the program's entry; empty means "forward".
 	Entry string
 	// Constants fixes inputs of the graph to values: they are no inputs of the program. It
-	// makes shapes that depend on an input (the shape of a Reshape, the k of a TopK) known.
+	// makes shapes that depend on an input (the shape of a Reshape, the k of a TopK) known. A
+	// key is an input's name or in.N; values are converted to the input's type.
 	Constants map[string]*ir.Tensor
 	// Sizes fixes dims of inputs during the import, so that branches that depend on them are
 	// decided. A key is a dim's name in the program, INPUT[AXIS] or in.N[AXIS]; keys that the
@@ -200,6 +201,7 @@ type importer struct {
 	symbols    map[string]string         // the symbol of each dim_param
 	taken      map[string]bool           // symbols in use
 	sizes      map[string]int64          // symbols that have a size
+	constants  map[string]*ir.Tensor     // inputs that are fixed, by name
 
 	same    map[string]ir.Dim // substitutions that earlier rounds found
 	found   []substitution    // that this round found
@@ -231,7 +233,8 @@ type functionKey struct{ domain, name, overload string }
 func newImporter(m *modelProto, external *externalFiles, table map[string][]version, opt Options, same map[string]ir.Dim) *importer {
 	im := &importer{model: m, external: external, table: table, opt: opt, same: same,
 		functions: map[functionKey]*functionProto{}, opsets: map[string]int64{},
-		program: &ir.Program{}, stateNames: map[string]bool{}, stored: map[*tensorProto]ir.Value{}, symbols: map[string]string{}, taken: map[string]bool{}, sizes: map[string]int64{}}
+		program: &ir.Program{}, stateNames: map[string]bool{}, stored: map[*tensorProto]ir.Value{}, symbols: map[string]string{}, taken: map[string]bool{}, sizes: map[string]int64{},
+		constants: map[string]*ir.Tensor{}}
 	maps.Copy(im.sizes, opt.Sizes)
 	im.entry = &ir.Entry{Name: opt.Entry}
 	im.program.Entries = []*ir.Entry{im.entry}
@@ -271,15 +274,65 @@ func (im *importer) checkOptions() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(im.opt.Constants)) {
-		if !slices.ContainsFunc(im.model.graph.inputs, func(in *valueInfoProto) bool { return in.name == name }) {
-			d := diag.Errorf("W0002", name, "the model has no input %q", name)
+		in := im.inputNamed(name)
+		if in == nil {
+			d := diag.Errorf("W0002", "--constant", "the model has no input %q", name)
 			for _, in := range im.model.graph.inputs {
 				d.Note("input %q", in.name)
 			}
 			return d
 		}
+		if im.constants[in.name] != nil {
+			return diag.Errorf("W0002", "--constant", "input %q is fixed twice", in.name)
+		}
+		t, err := im.constantOf(in, im.opt.Constants[name])
+		if err != nil {
+			return err
+		}
+		im.constants[in.name] = t
 	}
 	return nil
+}
+
+// inputNamed finds an input of the caller by its name, or as in.N; nil where there is none.
+func (im *importer) inputNamed(name string) *valueInfoProto {
+	number, stored := 0, im.model.graph.stored()
+	var numbered *valueInfoProto
+	for _, in := range im.model.graph.inputs {
+		if in.name == name {
+			return in
+		}
+		if stored[in.name] {
+			continue
+		}
+		if fmt.Sprintf("in.%d", number) == name {
+			numbered = in
+		}
+		number++
+	}
+	return numbered
+}
+
+// constantOf converts what an input is fixed to into its declared type.
+func (im *importer) constantOf(in *valueInfoProto, t *ir.Tensor) (*ir.Tensor, error) {
+	if t == nil || in.kind == nil || in.kind.tensor == nil {
+		return nil, diag.Errorf("W0002", "--constant", "input %q cannot be fixed: it is no tensor", in.name)
+	}
+	dtype, d := elementType(in.kind.tensor.elem, in.name)
+	if d != nil {
+		return nil, d
+	}
+	want := ir.TensorOf(dtype, ir.Consts(t.Shape...)...)
+	if in.kind.tensor.hasShape {
+		want.Shape = make([]ir.Dim, len(in.kind.tensor.dims))
+		for i, dim := range in.kind.tensor.dims {
+			want.Shape[i] = ir.Sym(dimName(dim.param, in.name, i))
+			if dim.hasValue && dim.value >= 0 {
+				want.Shape[i] = ir.Const(dim.value)
+			}
+		}
+	}
+	return lower.AsConstant(in.name, t, want)
 }
 
 // maxErrors limits how many errors one import lists.

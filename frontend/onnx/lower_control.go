@@ -30,7 +30,7 @@ func ifBranch(n *node) {
 	for i := range a {
 		if !n.b.Type(a[i]).Equal(n.b.Type(b[i])) {
 			ir.Fail(unsupportedForm(n.place, "If: output %d is %s in one branch and %s in the other", i, n.b.Type(a[i]), n.b.Type(b[i])).
-				Suggest("where the condition depends on open dims, give them a size with --dim; else export the model without the branch"))
+				Suggest("where the condition depends on open dims, give them a size with --dim; where it depends on an input, --constant INPUT=VALUE; else export the model without the branch"))
 		}
 	}
 	n.set(n.b.Op(ir.OpIf, nil, []*ir.Block{first, second}, condition)...)

@@ -35,7 +35,7 @@ func (n *node) unsupportedForm(format string, args ...any) {
 // dataDependent ends the lowering: a shape depends on what is only known at run time.
 func (n *node) dataDependent(format string, args ...any) {
 	ir.Fail(diag.Errorf(diag.ONNXDataDependent, n.place, n.p.opType+": "+format, args...).
-		Suggest("weft needs shapes made of constants and named dims: give the exporter the size, or move the operator out of the model"))
+		Suggest("weft needs shapes made of constants and named dims: where the data is an input, --constant INPUT=VALUES fixes it; else give the exporter the size, or move the operator out of the model"))
 }
 
 // input gives what input i stands for; nil where it is left out.
