@@ -122,6 +122,7 @@ type (
 		LhsBatch, RhsBatch       []int
 		LhsContract, RhsContract []int
 		To                       DType
+		Precision                Precision // tf32: float32 operands are rounded to TF32 first, to nearest, ties away from zero
 	}
 	// ConvolutionAttrs: input [N, C, spatial...], kernel [O, C/Groups, spatial...]. Sums are
 	// taken in at least float32 and rounded once to To; without To, to the operands' type.
@@ -133,6 +134,7 @@ type (
 		Groups        int64
 		ReverseKernel bool // the kernel's spatial dims are flipped (transposed convolutions)
 		To            DType
+		Precision     Precision // as in DotAttrs
 	}
 	// AttentionAttrs: softmax(q k^T * Scale + mask) v with q [B, H, S, D], k [B, G, T, D],
 	// v [B, G, T, E], H a multiple of G. Causal lets position s see t <= s + T - S where
@@ -212,6 +214,27 @@ func (d *Direction) UnmarshalText(text []byte) error {
 	return parseName(directionNames, "comparison", text, d)
 }
 
+// Precision is how a product takes its float32 operands. The zero value, as they are, is not
+// printed.
+type Precision int
+
+const (
+	FullPrecision Precision = iota
+	TF32                    // rounded to 10 fraction bits, to nearest, ties away from zero
+)
+
+var precisionNames = []string{"full", "tf32"}
+
+func (p Precision) String() string { return precisionNames[p] }
+
+// MarshalText gives the name.
+func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads the name.
+func (p *Precision) UnmarshalText(text []byte) error {
+	return parseName(precisionNames, "precision", text, p)
+}
+
 // Combine is an associative way to combine two elements.
 type Combine uint8
 
@@ -259,7 +282,7 @@ func (g Group) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 // UnmarshalText reads the name.
 func (g *Group) UnmarshalText(text []byte) error { return parseName(groupNames, "group", text, g) }
 
-func parseName[T ~uint8](names []string, what string, text []byte, into *T) error {
+func parseName[T ~uint8 | ~int](names []string, what string, text []byte, into *T) error {
 	i := slices.Index(names, string(text))
 	if i < 0 {
 		return fmt.Errorf("unknown %s %q; known are %v", what, text, names)

@@ -482,6 +482,9 @@ func inferDot(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	if l.DType != r.DType || !numeric(l.DType) {
 		return nil, fmt.Errorf("operands are %s and %s", l, r)
 	}
+	if err := checkPrecision(a.Precision, l); err != nil {
+		return nil, err
+	}
 	if len(a.LhsBatch) != len(a.RhsBatch) || len(a.LhsContract) != len(a.RhsContract) {
 		return nil, fmt.Errorf("dimension numbers differ in length")
 	}
@@ -511,12 +514,23 @@ func inferDot(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	return []Type{TensorOf(a.To, shape...)}, nil
 }
 
+// checkPrecision: only float32 is rounded to TF32.
+func checkPrecision(p Precision, t Type) error {
+	if p != FullPrecision && t.DType != F32 {
+		return fmt.Errorf("precision %s is of products of f32, not %s", p, t.DType)
+	}
+	return nil
+}
+
 func inferConvolution(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	a := op.Attrs.(*ConvolutionAttrs)
 	x, k := in[0], in[1]
 	n := x.Rank() - 2
 	if n < 0 || k.Rank() != x.Rank() || x.DType != k.DType || !x.DType.IsFloat() && !x.DType.IsInteger() {
 		return nil, fmt.Errorf("operands are %s and %s", x, k)
+	}
+	if err := checkPrecision(a.Precision, x); err != nil {
+		return nil, err
 	}
 	for _, l := range []int{len(a.Strides), len(a.Low), len(a.High), len(a.LhsDilation), len(a.RhsDilation)} {
 		if l != n {

@@ -189,6 +189,9 @@ func fillAttrs(v reflect.Value) {
 	case *DType:
 		*x = BF16
 		return
+	case *Precision:
+		*x = TF32
+		return
 	}
 	switch v.Kind() {
 	case reflect.Bool:

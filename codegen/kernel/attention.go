@@ -172,15 +172,18 @@ func (a *attention) overKeys(queries [][]*Expr) []*Expr {
 
 // mmaName is the instruction for the operands' type.
 func mmaName(t ir.DType) string {
-	if t == ir.F16 {
+	switch t {
+	case ir.F16:
 		return "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+	case ir.F32:
+		return "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 	}
 	return "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
 }
 
 var fourF32 = []ir.DType{ir.F32, ir.F32, ir.F32, ir.F32}
 
-// multiplyAccumulate is one m16n8k16 instruction.
+// multiplyAccumulate is one instruction: m16n8k16, of TF32 m16n8k8.
 func (b *Builder) multiplyAccumulate(t ir.DType, x, y, sum []*Expr) []*Expr {
 	args := make([]*Expr, 0, 10)
 	args = append(append(append(args, x...), y...), sum...)

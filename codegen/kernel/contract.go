@@ -174,7 +174,7 @@ func (c *contract) loadTile(t *tile, k0 *Expr) [][]*Expr {
 		values := ev.guarded(t.value, points, valid, repeat(b.zero(held(dtype)), t.lanes))
 		widened := make([]*Expr, t.lanes)
 		for l, x := range values {
-			widened[l] = b.widen(x, dtype, c.accumulator)
+			widened[l] = b.factor(c.op, x, dtype, c.accumulator)
 		}
 		out = append(out, widened)
 	}

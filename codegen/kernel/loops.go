@@ -285,9 +285,30 @@ func (ev *evaluator) accumulate(acc ir.DType, x, y []*Expr, op *ir.Op, carried [
 	next := make([]*Expr, len(carried))
 	t := ev.entry.Type(op.Operands[0]).DType
 	for l := range carried {
-		next[l] = ev.b.multiplyAdd(acc, ev.b.widen(x[l], t, acc), ev.b.widen(y[l], t, acc), carried[l])
+		next[l] = ev.b.multiplyAdd(acc, ev.b.factor(op, x[l], t, acc), ev.b.factor(op, y[l], t, acc), carried[l])
 	}
 	return next
+}
+
+// factor is an element of a product's operand as it is multiplied: widened to the accumulator's
+// type, rounded to TF32 before where the program asks for it.
+func (b *Builder) factor(op *ir.Op, x *Expr, t, acc ir.DType) *Expr {
+	if precisionOf(op) == ir.TF32 {
+		bits := b.Arith(Bitcast, ir.I32, x)
+		bits = b.Arith(And, ir.I32, b.Arith(Add, ir.I32, bits, b.Int(ir.I32, 0x1000)), b.Int(ir.I32, ^0x1fff))
+		x = b.Select(b.Cmp(FNE, x, x), x, b.Arith(Bitcast, ir.F32, bits))
+	}
+	return b.widen(x, t, acc)
+}
+
+func precisionOf(op *ir.Op) ir.Precision {
+	switch a := op.Attrs.(type) {
+	case *ir.DotAttrs:
+		return a.Precision
+	case *ir.ConvolutionAttrs:
+		return a.Precision
+	}
+	return ir.FullPrecision
 }
 
 // widen converts a held operand to the accumulator's type.

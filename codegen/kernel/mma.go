@@ -4,15 +4,15 @@ import (
 	"weft/ir"
 )
 
-// mma runs a contraction of half types on the tensor cores. A block of warps computes TileM x
+// mma runs a contraction of half types, or of float32 rounded to TF32, on the tensor cores. A block of warps computes TileM x
 // TileN results; tiles of the operands come through Stages buffers of shared memory, filled by
 // asynchronous copies while others are multiplied. Rows of shared memory are cut into chunks of
 // 16 bytes whose order is permuted by row (swizzle), so that ldmatrix and the copies meet no
-// bank conflicts. Each warp computes WarpM x WarpN with m16n8k16 instructions.
+// bank conflicts. Each warp computes WarpM x WarpN with m16n8k16 instructions (m16n8k8 for TF32).
 type mma struct {
 	*contraction
 	s       ir.Schedule
-	dtype   ir.DType // of the operands, F16 or BF16
+	dtype   ir.DType // of the operands: F16, BF16 or F32
 	batchAt []*Expr
 	lhs     *mmaTile
 	rhs     *mmaTile
@@ -82,7 +82,13 @@ func (t *mmaTile) orient(c *mma, alongK bool) {
 	if !alongK {
 		t.width, t.height, along = t.rows, c.s.TileK, t.total
 	}
-	t.whole = along.DivisibleBy(chunkSize, ev.prog.Divisor)
+	// Rows of TF32 that lie along k are read one by one, four of them by a warp at a time: their
+	// pairs of chunks go to different banks.
+	t.spread = 1
+	if !alongK && c.dtype == ir.F32 {
+		t.spread = 2
+	}
+	t.whole = along.DivisibleBy(int64(t.chunk()), ev.prog.Divisor)
 	t.at = func(k0, row, column, bound *Expr) (*Point, *Expr) {
 		r, k, rBound, kBound := row, column, row, bound
 		if !alongK {
@@ -137,7 +143,7 @@ func (c *mma) nextStage(stage *Expr) *Expr {
 // multiplyTile multiplies one pair of tiles.
 func (c *mma) multiplyTile(stage *Expr, sums []*Expr) []*Expr {
 	s := c.s
-	for k := 0; k < s.TileK; k += 16 {
+	for k := 0; k < s.TileK; k += 2 * c.lhs.chunk() {
 		var x, y [][]*Expr
 		for m := 0; m < s.WarpM; m += 16 {
 			x = append(x, c.matrix(c.lhs, stage, c.warpM, m, k, true))
@@ -158,9 +164,9 @@ func (c *mma) multiplyTile(stage *Expr, sums []*Expr) []*Expr {
 	return sums
 }
 
-// matrix loads 16 rows and 16 k as four 8x8 matrices: for the lhs in the order of the
-// instruction's registers (rows 0-7 and 8-15 of k 0-7, then of k 8-15), for the rhs as two
-// pairs (k 0-7 and 8-15 of rows 0-7, then of rows 8-15).
+// matrix loads 16 rows and 16 k (8 of TF32) as four matrices: for the lhs in the order of the
+// instruction's registers (rows 0-7 and 8-15 of the first half of k, then of the second), for
+// the rhs as two pairs (both halves of k of rows 0-7, then of rows 8-15).
 func (c *mma) matrix(t *mmaTile, stage, warp *Expr, row, k int, lhs bool) []*Expr {
 	b := c.ev.b
 	high, low, eighth := matrixLane(b, c.lane)
@@ -168,11 +174,46 @@ func (c *mma) matrix(t *mmaTile, stage, warp *Expr, row, k int, lhs bool) []*Exp
 	if !lhs {
 		rowHalf, kHalf = high, low
 	}
+	if c.dtype == ir.F32 {
+		return c.matrixTF32(t, stage, b.Add(warp, b.Idx(int64(row))), k, lhs)
+	}
 	if t.alongK {
 		return t.matrices(stage, b.Add(warp, b.Idx(int64(row))), k, rowHalf, kHalf, eighth, false)
 	}
 	chunk, _ := b.DivMod(b.Add(warp, b.Idx(int64(row))), b.Idx(chunkSize))
 	return t.matrices(stage, b.Idx(int64(k)), 0, kHalf, b.Add(chunk, rowHalf), eighth, true)
+}
+
+// matrixTF32 loads 16 rows and 8 k and rounds them.
+func (c *mma) matrixTF32(t *mmaTile, stage, row *Expr, k int, lhs bool) []*Expr {
+	b := c.ev.b
+	out := make([]*Expr, 4)
+	if t.alongK {
+		high, low, eighth := matrixLane(b, c.lane)
+		rowHalf, kHalf := low, high
+		if !lhs {
+			rowHalf, kHalf = high, low
+		}
+		for i, x := range t.matrices(stage, row, k, rowHalf, kHalf, eighth, false) {
+			out[i] = b.Arith(Bitcast, ir.F32, x)
+		}
+	} else {
+		base := b.Mul(stage, b.Idx(int64(t.rowPitch()*t.height)))
+		quad, place := b.DivMod(c.lane, b.Idx(4))
+		for i := range out {
+			rowHalf, kHalf := i%2, i/2
+			if !lhs {
+				rowHalf, kHalf = i/2, i%2
+			}
+			chunk, within := b.DivMod(b.Add(b.Add(row, b.Idx(int64(8*rowHalf))), quad), b.Idx(int64(t.chunk())))
+			at := t.offset(b.Add(place, b.Idx(int64(k+4*kHalf))), chunk)
+			out[i] = b.LoadShared(t.shared, b.Add(base, b.Add(at, within)), 1)[0]
+		}
+	}
+	for i, x := range out {
+		out[i] = b.Instruction("cvt.rna.tf32.f32", []ir.DType{ir.I32}, x)[0]
+	}
+	return out
 }
 
 // slabRows is the number of a warp's rows that go through shared memory together at the end.

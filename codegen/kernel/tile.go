@@ -17,6 +17,7 @@ type sharedTile struct {
 	value         ir.Value
 	width, height int
 	pitch         int // elements from row to row where chunks are in order; 0: swizzled, width
+	spread        int // turns of chunks from row to row
 	shared        *Buffer
 	// at gives the element of value at a row and column of the tile whose origin is given, and
 	// whether it is inside of the operand; bound is the column that decides about the latter.
@@ -56,7 +57,7 @@ func (t *sharedTile) offset(row, chunk *Expr) *Expr {
 		turn, _ = b.DivMod(row, b.Idx(8/perRow))
 	}
 	// A permutation by exclusive or stays inside of a power of two of chunks.
-	_, turn = b.DivMod(turn, b.Idx(min(perRow&-perRow, 8)))
+	_, turn = b.DivMod(b.Mul(turn, b.Idx(int64(max(1, t.spread)))), b.Idx(min(perRow&-perRow, 8)))
 	return b.Add(start, b.Mul(b.Arith(Xor, b.Index, chunk, turn), size))
 }
 

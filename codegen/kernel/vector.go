@@ -124,7 +124,7 @@ func (c *vectorProduct) widened(v ir.Value, points []*Point, valid []*Expr) []*E
 	t := c.ev.entry.Type(v).DType
 	out := make([]*Expr, len(points))
 	for l, x := range c.ev.guarded(v, points, valid, repeat(b.zero(held(t)), len(points))) {
-		out[l] = b.widen(x, t, c.accumulator)
+		out[l] = b.factor(c.op, x, t, c.accumulator)
 	}
 	return out
 }

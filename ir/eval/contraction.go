@@ -75,7 +75,7 @@ func dotGeneral(c *call) (*ir.Tensor, error) {
 		}
 		return nil, c.undefined(out.DType)
 	case l.DType.IsFloat():
-		sums := batchedDot(s, allFloats(l), allFloats(r))
+		sums := batchedDot(s, factors(l, a.Precision), factors(r, a.Precision))
 		writeFloats(out, 0, sums)
 	default:
 		sums := batchedDot(s, allInts(l), allInts(r))
@@ -84,6 +84,17 @@ func dotGeneral(c *call) (*ir.Tensor, error) {
 		}
 	}
 	return out, nil
+}
+
+// factors are a product's operand as it is multiplied.
+func factors(t *ir.Tensor, p ir.Precision) []float64 {
+	x := allFloats(t)
+	if p == ir.TF32 {
+		for i, v := range x {
+			x[i] = float64(ir.RoundTF32(float32(v)))
+		}
+	}
+	return x
 }
 
 func batchedDot[T number](s dotShape, x, y []T) []T {
@@ -135,7 +146,7 @@ func convolution(c *call) (*ir.Tensor, error) {
 	v := conv{a, low, x.Shape[2:], out.Shape[2:], k.Shape[2:], int(k.Shape[1]), int(k.Shape[0] / a.Groups)}
 	if x.DType.IsFloat() {
 		sums := make([]float64, out.Numel())
-		convolve(v, int(x.Shape[0]), allFloats(x), allFloats(k), sums)
+		convolve(v, int(x.Shape[0]), factors(x, a.Precision), factors(k, a.Precision), sums)
 		writeFloats(out, 0, sums)
 	} else {
 		sums := make([]int64, out.Numel())

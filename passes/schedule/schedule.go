@@ -196,7 +196,7 @@ func channelsLast(region *ir.Block, image ir.Value) bool {
 }
 
 // mmaTiles are the shapes of tiles on tensor cores, from large to small. A tile of K has whole
-// chunks of 16 bytes; warps are (TileM/WarpM)*(TileN/WarpN).
+// chunks of 16 bytes; warps are (TileM/WarpM)*(TileN/WarpN). Of TF32, tiles are half as deep.
 var mmaTiles = []ir.Schedule{
 	{Threads: 128, TileM: 128, TileN: 128, TileK: 32, WarpM: 64, WarpN: 64, Stages: 4},
 	{Threads: 128, TileM: 128, TileN: 64, TileK: 32, WarpM: 64, WarpN: 32, Stages: 4},
@@ -229,15 +229,17 @@ func (s scheduler) pointwise(op *ir.Op) bool {
 	return true
 }
 
-// tensorCores takes the tile with the shortest time for contractions of half types, which all
-// targets multiply on tensor cores.
+// tensorCores takes the tile with the shortest time for contractions of half types and of TF32,
+// which all targets multiply on tensor cores.
 func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool) {
-	tiles := mmaTiles
+	tiles, tf32 := mmaTiles, false
 	for _, c := range op.Regions[0].Ops {
 		if c.Kind != ir.OpDotGeneral && c.Kind != ir.OpConvolution {
 			continue
 		}
-		if t := s.entry.Type(c.Operands[0]).DType; t != ir.F16 && t != ir.BF16 || s.entry.Type(c.Results[0]).DType == ir.F64 {
+		t := s.entry.Type(c.Operands[0]).DType
+		tf32 = roundsToTF32(c)
+		if t != ir.F16 && t != ir.BF16 && !tf32 || s.entry.Type(c.Results[0]).DType == ir.F64 {
 			return ir.Schedule{}, false
 		}
 		if c.Kind == ir.OpConvolution && !s.pointwise(c) && !s.copiesChannels(op.Regions[0], c) {
@@ -255,5 +257,19 @@ func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool)
 			best, bestCost = t, cost
 		}
 	}
+	if tf32 {
+		best.TileK /= 2
+	}
 	return best, true
+}
+
+// roundsToTF32 tells whether a contraction's operands are rounded for tensor cores.
+func roundsToTF32(op *ir.Op) bool {
+	switch a := op.Attrs.(type) {
+	case *ir.DotAttrs:
+		return a.Precision == ir.TF32
+	case *ir.ConvolutionAttrs:
+		return a.Precision == ir.TF32
+	}
+	return false
 }
