@@ -320,7 +320,7 @@ func (w World) Environ(env []string) []string {
 		{localRankVariable, strconv.Itoa(w.LocalRank)}, {localSizeVariable, strconv.Itoa(w.LocalSize)},
 		{hostVariable, host}, {portVariable, port}, {TokenVariable, w.Token},
 	}
-	drop := map[string]bool{"TORCHELASTIC_RUN_ID": true}
+	drop := map[string]bool{"TORCHELASTIC_RUN_ID": true, listenerVariable: true}
 	for _, l := range launchers {
 		drop[l.rank], drop[l.size], drop[l.localRank], drop[l.localSize] = true, true, true, true
 	}

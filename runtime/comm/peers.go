@@ -22,8 +22,11 @@ type Options struct {
 	// Timeout is how long ranks wait for each other, when they meet and in each collective; 0 is
 	// DefaultTimeout.
 	Timeout time.Duration
-	// Flight tells what this rank does, for reports; nil where only collectives are known.
-	Flight func() runtime.Flight
+	// Listener is where rank 0 takes connections (Inherited); nil where it listens at the world's address.
+	Listener net.Listener
+	// Recorder is that of this rank's session, for reports, and to watch the collectives of captured
+	// graphs; nil where only those are known that the connections carry.
+	Recorder *runtime.Recorder
 	// Warn gets a diagnostic for each peer that rank 0 refuses while it goes on; nil drops them.
 	Warn func(*diag.Diagnostic)
 	// Fatal is called with the report when the run has ended for what happened on another rank, and
@@ -47,13 +50,14 @@ type Peers struct {
 	results  chan []byte           // of ranks other than 0
 
 	mu       sync.Mutex
-	links    []*link      // of rank 0 by rank, without itself; of the others links[0] alone
-	reserved map[int]bool // ranks whose handshake is about to end well
-	there    int          // links
-	left     int          // links that said bye
-	recorder runtime.FlightRecorder
-	wait     *waiting // the collective that this rank is in
+	links    []*link             // of rank 0 by rank, without itself; of the others links[0] alone
+	reserved map[int]bool        // ranks whose handshake is about to end well
+	there    int                 // links
+	left     int                 // links that said bye
+	last     *runtime.Collective // that the connections carried
+	wait     *runtime.Collective // that this rank is in
 	waitFrom time.Time
+	carrying bool // Carry watches over wait
 	cause    error
 	noticed  bool
 	hooks    []func(error)
@@ -119,18 +123,11 @@ func Meet(ctx context.Context, o Options) (*Peers, error) {
 	if err := o.World.CheckSize(o.Mesh.String(), o.Mesh.Size()); err != nil {
 		return nil, err
 	}
-	p := &Peers{
-		options: o, me: identity{Rank: o.World.Rank, Size: o.World.Size, Digest: o.Digest, Mesh: o.Mesh.String()},
-		met: make(chan struct{}), ended: make(chan struct{}), stopped: make(chan struct{}), alone: make(chan struct{}),
-		results: make(chan []byte, 1), hopeless: make(chan *diag.Diagnostic, 1), reserved: map[int]bool{},
-	}
+	p := newPeers(o)
 	var err error
-	if p.me.Rank == 0 {
-		p.hub = &hub{peers: p, gatherings: map[string]*gathering{}}
-		p.links = make([]*link, p.me.Size)
+	if p.hub != nil {
 		err = p.receive(ctx)
 	} else {
-		p.links = make([]*link, 1)
 		err = p.join(ctx)
 	}
 	if err != nil {
@@ -141,7 +138,23 @@ func Meet(ctx context.Context, o Options) (*Peers, error) {
 	return p, nil
 }
 
-// Rank and Size are this process's place.
+// newPeers has no connections yet.
+func newPeers(o Options) *Peers {
+	p := &Peers{
+		options: o, me: identity{Rank: o.World.Rank, Size: o.World.Size, Digest: o.Digest, Mesh: o.Mesh.String()},
+		met: make(chan struct{}), ended: make(chan struct{}), stopped: make(chan struct{}), alone: make(chan struct{}),
+		results: make(chan []byte, 1), hopeless: make(chan *diag.Diagnostic, 1), reserved: map[int]bool{},
+	}
+	if p.me.Rank == 0 {
+		p.hub = &hub{peers: p, gatherings: map[string]*gathering{}}
+		p.links = make([]*link, p.me.Size)
+	} else {
+		p.links = make([]*link, 1)
+	}
+	return p
+}
+
+// Rank is this process's place.
 func (p *Peers) Rank() int { return p.me.Rank }
 
 // Size is the number of ranks.
@@ -174,19 +187,38 @@ func (p *Peers) grace() time.Duration {
 
 // present is the beat of this rank now.
 func (p *Peers) present() beat {
-	flight := p.recorder.Flight()
-	if p.options.Flight != nil {
-		flight = p.options.Flight()
-	}
-	b := beat{Last: flight.Last, Pending: flight.Pending[:min(len(flight.Pending), shownPending)]}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.look()
+	var b beat
+	if p.options.Recorder != nil {
+		if now := p.options.Recorder.Progress(); now.Entry != "" {
+			b.At = fmt.Sprintf("step %d of entry %s", now.Step, now.Entry)
+		}
+	}
+	if p.last != nil {
+		b.Last = p.last.String()
+	}
 	if p.wait != nil {
-		w := *p.wait
-		w.Since = time.Since(p.waitFrom)
-		b.Waiting = &w
+		b.Waiting = waitingIn(*p.wait, p.waitFrom)
 	}
 	return b
+}
+
+// look takes from the recorder what this rank waits for, while the connections carry nothing. p.mu is held.
+func (p *Peers) look() {
+	if p.options.Recorder == nil || p.carrying {
+		return
+	}
+	now := p.options.Recorder.Progress()
+	if now.Finished != nil {
+		p.last = now.Finished
+	}
+	if now.Pending == nil {
+		p.wait = nil
+	} else if p.wait == nil || p.wait.Sequence != now.Pending.Sequence {
+		p.wait, p.waitFrom = now.Pending, time.Now()
+	}
 }
 
 // serve reads what a peer sends until its connection ends.
@@ -245,6 +277,11 @@ func (p *Peers) handle(l *link, kind frameKind, payload []byte, incoming *assemb
 		var b beat
 		if err := json.Unmarshal(payload, &b); err != nil {
 			return incoming, fmt.Errorf("%w: %w", errFrame, err)
+		}
+		if b.Waiting != nil {
+			if err := checkAxes(b.Waiting.Axes, p.options.Mesh); err != nil {
+				return incoming, err
+			}
 		}
 		p.mu.Lock()
 		l.beat, l.answered = b, true
@@ -353,9 +390,7 @@ func (p *Peers) lost(l *link, err error) {
 		how = err.Error()
 	}
 	d := diag.Errorf(diag.RankFailed, "", "rank %d went away: %s", l.rank, how)
-	for _, line := range b.lines() {
-		d.Note("rank %d, as last heard: %s", l.rank, line)
-	}
+	d.Note("rank %d, as last heard: %s", l.rank, b)
 	p.end(d, true)
 }
 

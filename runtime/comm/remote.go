@@ -66,8 +66,9 @@ func (p *Peers) Carry(ctx context.Context, c runtime.Collective, from []byte) ([
 	if isClosed(p.ended) {
 		return nil, p.failure()
 	}
-	done := p.enter(c)
-	defer done()
+	done := false
+	p.enter(c)
+	defer func() { p.exit(c, done) }()
 	reply := p.results
 	var err error
 	if p.hub != nil {
@@ -81,6 +82,7 @@ func (p *Peers) Carry(ctx context.Context, c runtime.Collective, from []byte) ([
 	}
 	select {
 	case out := <-reply:
+		done = true
 		return out, nil
 	case <-p.ended:
 		return nil, p.failure()
@@ -102,16 +104,19 @@ func (p *Peers) offer(c runtime.Collective, from []byte) error {
 	return nil
 }
 
-// enter notes that this rank waits in a collective, until the function that it gives is called.
-func (p *Peers) enter(c runtime.Collective) (done func()) {
-	number := p.recorder.Begin(runtime.FlightRecord{Entry: c.Entry, Step: c.Step, Label: c.Kind + " " + c.Label, Sequence: c.Sequence, Collective: true})
+// enter notes that this rank waits in a collective.
+func (p *Peers) enter(c runtime.Collective) {
 	p.mu.Lock()
-	p.wait, p.waitFrom = &waiting{Axes: c.Axes, Sequence: c.Sequence, Text: describe(c)}, time.Now()
-	p.mu.Unlock()
-	return func() {
-		p.recorder.Finish(number)
-		p.mu.Lock()
-		p.wait = nil
-		p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.wait, p.waitFrom, p.carrying = &c, time.Now(), true
+}
+
+// exit notes that it does not any more.
+func (p *Peers) exit(c runtime.Collective, done bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wait, p.carrying = nil, false
+	if done {
+		p.last = &c
 	}
 }

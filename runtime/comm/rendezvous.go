@@ -19,7 +19,10 @@ func (p *Peers) receive(ctx context.Context) error {
 		close(p.met)
 		return nil
 	}
-	listener, err := listen(ctx, p.options.World.Address)
+	listener, err := p.options.Listener, error(nil)
+	if listener == nil {
+		listener, err = listen(ctx, p.options.World.Address)
+	}
 	if err != nil {
 		return diag.Errorf(diag.Rendezvous, "", "rank 0 cannot listen at %s: %v", p.options.World.Address, err).Because(err).
 			Suggest("MASTER_ADDR is the host of rank 0, MASTER_PORT a port that is free there")

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"weft/ir"
@@ -13,9 +12,9 @@ import (
 
 // beat is how a rank is, as it tells the others from time to time.
 type beat struct {
-	Last    *runtime.FlightRecord  `json:"last,omitempty"`
-	Pending []runtime.FlightRecord `json:"pending,omitempty"` // the oldest ones
-	Waiting *waiting               `json:"waiting,omitempty"` // the collective that it is in
+	At      string   `json:"at,omitempty"`   // the step that it issued last
+	Last    string   `json:"last,omitempty"` // the collective that finished last
+	Waiting *waiting `json:"waiting,omitempty"`
 }
 
 // waiting is a collective that a rank came to and that has not finished.
@@ -26,8 +25,9 @@ type waiting struct {
 	Since    time.Duration `json:"since"`
 }
 
-// shownPending is how many pending steps a report lists.
-const shownPending = 3
+func waitingIn(c runtime.Collective, since time.Time) *waiting {
+	return &waiting{Axes: c.Axes, Sequence: c.Sequence, Text: c.String(), Since: time.Since(since)}
+}
 
 func (b beat) encode() []byte {
 	text, err := json.Marshal(b)
@@ -37,24 +37,19 @@ func (b beat) encode() []byte {
 	return text
 }
 
-// lines are the beat for people.
-func (b beat) lines() []string {
-	last := "nothing has finished"
-	if b.Last != nil {
-		last = "last finished: " + b.Last.String()
+// String is the beat for people.
+func (b beat) String() string {
+	text := "finished no collective"
+	if b.Last != "" {
+		text = "last finished " + b.Last
 	}
-	lines := []string{last}
-	for _, r := range b.Pending[:min(len(b.Pending), shownPending)] {
-		lines = append(lines, "pending: "+r.String())
+	if b.At != "" {
+		text = "in " + b.At + "; " + text
 	}
-	switch {
-	case len(b.Pending) > 0:
-	case b.Waiting != nil:
-		lines = append(lines, fmt.Sprintf("pending: %s, for %s", b.Waiting.Text, b.Waiting.Since.Round(time.Millisecond)))
-	default:
-		lines = append(lines, "pending: nothing")
+	if b.Waiting == nil {
+		return text + ", none is pending"
 	}
-	return lines
+	return fmt.Sprintf("%s, pending %s for %s", text, b.Waiting.Text, b.Waiting.Since.Round(time.Millisecond))
 }
 
 // standing is what is known of a rank when a run has stalled.
@@ -150,7 +145,7 @@ func summarize(m ir.Mesh, states []standing) summary {
 			break
 		}
 		s := states[slices.IndexFunc(states, func(s standing) bool { return s.rank == rank })]
-		out.notes = append(out.notes, fmt.Sprintf("rank %d: %s; %s", rank, s.cause(), strings.Join(s.beat.lines(), "; ")))
+		out.notes = append(out.notes, fmt.Sprintf("rank %d: %s; %s", rank, s.cause(), s.beat))
 	}
 	return out
 }

@@ -23,6 +23,7 @@ func (p *Peers) watch() {
 			return
 		}
 		p.mu.Lock()
+		p.look()
 		stuck := p.wait != nil && time.Since(p.waitFrom) > p.options.Timeout
 		p.mu.Unlock()
 		if stuck {
@@ -58,9 +59,7 @@ func (p *Peers) stalled() {
 		states[p.me.Rank].beat = p.present()
 		d := diag.Errorf(diag.CollectiveStuck, "", "rank 0 is missing: %s", root.cause())
 		if p.me.Rank == 1 { // the lowest that is left
-			for _, line := range root.beat.lines() {
-				d.Note("rank 0, as last heard: %s", line)
-			}
+			d.Note("rank 0, as last heard: %s", root.beat)
 			for _, note := range summarize(p.options.Mesh, states).notes {
 				d.Note("%s", note)
 			}
@@ -124,6 +123,11 @@ type abortion struct {
 // maxMessage bounds what a peer's message may say.
 const maxMessage = 4 << 10
 
+// ours tells whether a diagnostic is about the ranks, and so of all of them.
+func ours(code diag.Code) bool {
+	return code == diag.CollectiveStuck || code == diag.RankFailed || code == diag.Rendezvous || code == diag.PeerDiffers
+}
+
 // abortedBy ends the run for what a peer said.
 func (p *Peers) abortedBy(l *link, payload []byte) error {
 	var a abortion
@@ -137,7 +141,7 @@ func (p *Peers) abortedBy(l *link, payload []byte) error {
 		p.end(diag.Errorf(diag.RankFailed, "", "rank %d failed: %s", l.rank, a.Message), true)
 		return nil
 	}
-	if a.Code != diag.CollectiveStuck && a.Code != diag.Rendezvous && a.Code != diag.PeerDiffers {
+	if !ours(a.Code) {
 		a.Code = diag.RankFailed
 	}
 	p.end(diag.Errorf(a.Code, "", "%s", a.Message), false)
@@ -175,14 +179,15 @@ func (p *Peers) end(cause error, tell bool) {
 		return
 	}
 	var d *diag.Diagnostic
-	code, message := diag.RankFailed, firstLine(cause)
+	code, message := diag.Bug, firstLine(cause)
 	if errors.As(cause, &d) {
 		code, message = d.Code, d.Message
-		if d.Code == diag.CollectiveStuck || d.Code == diag.RankFailed {
-			for _, line := range present.lines() {
-				d.Note("this rank, %d: %s", p.me.Rank, line)
-			}
+		if ours(d.Code) {
+			d.Note("this rank, %d: %s", p.me.Rank, present)
 		}
+	}
+	if p.hub != nil && !ours(code) {
+		code, message = diag.RankFailed, "rank 0 failed: "+message
 	}
 	p.cause = cause
 	hooks := p.hooks

@@ -106,10 +106,8 @@ func decodeOffer(text []byte, rank int, m ir.Mesh) (runtime.Collective, int64, e
 	if !ok || o.Size < 0 || o.Size > maxOffer {
 		return runtime.Collective{}, 0, fmt.Errorf("%w: %d bytes of %.40q", errFrame, o.Size, o.DType)
 	}
-	for i, name := range o.Axes {
-		if _, ok := m.Axis(name); !ok || slices.Contains(o.Axes[:i], name) {
-			return runtime.Collective{}, 0, fmt.Errorf("%w: axis %.40q", errFrame, name)
-		}
+	if err := checkAxes(o.Axes, m); err != nil {
+		return runtime.Collective{}, 0, err
 	}
 	c := runtime.Collective{Kind: o.Kind, Axes: o.Axes, DType: dtype, Combine: o.Combine, FromSize: o.From, ToSize: o.To,
 		Pairs: o.Pairs, Sequence: o.Sequence, Step: o.Step, Entry: o.Entry, Label: o.Label}
@@ -118,6 +116,16 @@ func decodeOffer(text []byte, rank int, m ir.Mesh) (runtime.Collective, int64, e
 		return c, 0, fmt.Errorf("%w: %w", errFrame, err)
 	}
 	return c, o.Size, nil
+}
+
+// checkAxes checks that axes are those of a mesh, each once.
+func checkAxes(axes []string, m ir.Mesh) error {
+	for i, name := range axes {
+		if _, ok := m.Axis(name); !ok || slices.Contains(axes[:i], name) {
+			return fmt.Errorf("%w: axis %.40q", errFrame, name)
+		}
+	}
+	return nil
 }
 
 // check checks that a collective is one that move can carry out.
