@@ -223,7 +223,10 @@ func (f *flow) follow(op *ir.Op) (color, string) {
 func needsFloat32(op *ir.Op) (reason string, ok bool) {
 	switch a := op.Attrs.(type) {
 	case *ir.ReduceAttrs:
-		return "sum: float32", sums(a.Combine)
+		if sums(a.Combine) {
+			return "sum: float32", true
+		}
+		return "reduction: float32", true
 	case *ir.CumulativeAttrs:
 		return "sum: float32", sums(a.Combine)
 	case *ir.ReduceWindowAttrs:
@@ -264,7 +267,7 @@ func (f *flow) stored(op *ir.Op, v ir.Value) bool {
 	switch {
 	case f.moves(op):
 		return isNarrow || f.colors[v] != neutral && f.allRounded(op)
-	case !isNarrow:
+	case !isNarrow || f.castByModel(v):
 		return false
 	case op.Kind == ir.OpAttention || op.Kind.Info().Class == ir.ClassCollective:
 		return true
@@ -274,6 +277,16 @@ func (f *flow) stored(op *ir.Op, v ir.Value) bool {
 		return f.policy.Reduce != ir.F32 || len(users) > 0 && !summed
 	}
 	return f.shared(op, v)
+}
+
+// castByModel tells whether the model itself casts a value, for all who read it.
+func (f *flow) castByModel(v ir.Value) bool {
+	for _, u := range f.users[v] {
+		if u.Kind != ir.OpConvert {
+			return false
+		}
+	}
+	return len(f.users[v]) > 0 && !f.given[v]
 }
 
 // allRounded tells whether all that an operation moves is rounded, constants aside.
