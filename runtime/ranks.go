@@ -7,7 +7,6 @@ import (
 	"maps"
 	goruntime "runtime"
 	"slices"
-	"strings"
 	"sync"
 
 	"weft/ir"
@@ -21,6 +20,7 @@ type Member struct {
 	Rank         int64
 	Device       Device
 	Communicator Communicator
+	Recorder     *Recorder // nil makes one
 }
 
 // Ranks is an artifact on the ranks of a mesh that one process drives: all of them, or those of
@@ -36,7 +36,7 @@ type Ranks struct {
 }
 
 // OpenRanks opens a session for each member. Rank, Communicator and Recorder of the options are
-// left out of consideration. The members' devices and communicators stay open when it is closed.
+// theirs. The members' devices and communicators stay open when it is closed.
 func OpenRanks(a *artifact.Artifact, members []Member, o Options) (*Ranks, error) {
 	m := a.Manifest.Mesh.Program()
 	if err := checkMembers(m, members); err != nil {
@@ -51,7 +51,7 @@ func OpenRanks(a *artifact.Artifact, members []Member, o Options) (*Ranks, error
 	}
 	err := r.each(func(i int) (err error) {
 		options := o
-		options.Rank, options.Communicator, options.Recorder = members[i].Rank, members[i].Communicator, nil
+		options.Rank, options.Communicator, options.Recorder = members[i].Rank, members[i].Communicator, members[i].Recorder
 		r.sessions[i], err = Open(a, members[i].Device, options)
 		return err
 	})
@@ -108,7 +108,7 @@ func (r *Ranks) each(f func(i int) error) error {
 	return r.cause(errs)
 }
 
-// cause picks the error that the others follow from, and adds what each rank did.
+// cause picks the error that the others follow from.
 func (r *Ranks) cause(errs []error) error {
 	var first, follows error
 	for i, err := range errs {
@@ -126,15 +126,7 @@ func (r *Ranks) cause(errs []error) error {
 		}
 	}
 	if first == nil {
-		first = follows
-	}
-	var d *diag.Diagnostic
-	if errors.As(first, &d) && (d.Code == diag.CollectiveStuck || d.Code == diag.RankFailed) {
-		for i := range r.sessions[:min(len(r.sessions), maxListed)] {
-			if s := r.sessions[i]; s != nil {
-				d.Note("%s", s.Progress())
-			}
-		}
+		return follows
 	}
 	return first
 }
@@ -383,13 +375,4 @@ func (r *Ranks) Close() error {
 	}
 	r.workers = nil
 	return err
-}
-
-// Report describes what each member did last, a line each.
-func (r *Ranks) Report() string {
-	var b strings.Builder
-	for _, p := range r.Progress() {
-		b.WriteString(p.String() + "\n")
-	}
-	return b.String()
 }

@@ -88,7 +88,8 @@ func (m *model) members(art *artifact.Artifact, s *ranksSession, first weftrunti
 			}
 			s.closers = append(s.closers, device)
 		}
-		members = append(members, weftruntime.Member{Rank: rank, Device: device, Communicator: local.Rank(rank, device)})
+		recorder := weftruntime.NewRecorder(rank)
+		members = append(members, weftruntime.Member{Rank: rank, Device: device, Communicator: local.Rank(rank, device, recorder), Recorder: recorder})
 	}
 	return members, nil
 }

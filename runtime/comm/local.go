@@ -26,6 +26,7 @@ type Local struct {
 
 	mu       sync.Mutex
 	meetings map[string]*meeting // that wait for ranks, by group
+	ranks    []*localRank        // that have a recorder
 	cause    error               // of the abort; nil before
 	aborted  chan struct{}       // closed by the abort
 }
@@ -39,9 +40,16 @@ func NewLocal(timeout time.Duration) *Local {
 	return &Local{timeout: timeout, meetings: map[string]*meeting{}, aborted: make(chan struct{})}
 }
 
-// Rank is the communicator of a rank whose memory is on a device.
-func (l *Local) Rank(rank int64, device runtime.Device) runtime.Communicator {
-	return &localRank{Local: l, rank: rank, device: device}
+// Rank is the communicator of a rank whose memory is on a device. The recorder, which may be nil,
+// is that of the rank's session: what it has is part of the report when ranks do not come.
+func (l *Local) Rank(rank int64, device runtime.Device, recorder *runtime.Recorder) runtime.Communicator {
+	r := &localRank{Local: l, rank: rank, device: device, recorder: recorder}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if recorder != nil {
+		l.ranks = append(l.ranks, r)
+	}
+	return r
 }
 
 // meeting is one collective of one group.
@@ -61,9 +69,10 @@ type share struct{ from, to []byte }
 // localRank is the end of one rank.
 type localRank struct {
 	*Local
-	rank    int64
-	device  runtime.Device
-	staging [2][]byte // where the device's memory is not the host's
+	rank     int64
+	device   runtime.Device
+	recorder *runtime.Recorder
+	staging  [2][]byte // where the device's memory is not the host's
 }
 
 // Abort implements runtime.Communicator. The first cause counts.
@@ -206,6 +215,9 @@ func (r *localRank) withdraw(ctx context.Context, c runtime.Collective, m *meeti
 		return nil, ctx.Err()
 	}
 	err := Stuck(c, r.timeout, m.missing(c.Group))
+	for _, of := range r.ranks[:min(len(r.ranks), shownRanks)] {
+		err.Note("%s", of.recorder.Progress())
+	}
 	r.abort(err)
 	return nil, err
 }
@@ -235,7 +247,7 @@ func (r *localRank) leave(m *meeting) {
 }
 
 // Stuck is the error of a collective that ranks did not come to in time.
-func Stuck(c runtime.Collective, timeout time.Duration, missing []int64) error {
+func Stuck(c runtime.Collective, timeout time.Duration, missing []int64) *diag.Diagnostic {
 	return diag.Errorf(diag.CollectiveStuck, place(c), "%s waited %v for %s", describe(c), timeout, rankList(missing))
 }
 

@@ -33,7 +33,7 @@ func localRanks(t testing.TB, n int, timeout time.Duration, stage bool) ([]runti
 		if stage {
 			devices[i] = staged{devices[i]}
 		}
-		comms[i] = local.Rank(int64(i), devices[i])
+		comms[i] = local.Rank(int64(i), devices[i], nil)
 		t.Cleanup(func() { devices[i].Close() })
 	}
 	return devices, comms
