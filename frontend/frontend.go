@@ -3,12 +3,11 @@ package frontend
 
 import (
 	"bytes"
-	"io"
-	"os"
 
 	"weft/frontend/fx"
 	"weft/frontend/lower"
 	"weft/frontend/onnx"
+	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
 )
@@ -45,10 +44,12 @@ func importProgram(path string, head []byte) (*lower.Imported, error) {
 	if !isProgramText(head) {
 		return fx.Import(path, fx.Options{})
 	}
-	text, err := os.ReadFile(path)
+	file, err := weights.Map(path)
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, err
 	}
+	text := bytes.Clone(file.Data)
+	file.Close()
 	p, err := ir.ParseProgram(path, text)
 	if err != nil {
 		return nil, err
@@ -75,22 +76,13 @@ func isProgramText(head []byte) bool {
 }
 
 func readHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	file, err := weights.Map(path) // refuses pipes and devices
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, err
 	}
-	defer f.Close()
-	head := make([]byte, 512)
-	n, err := io.ReadFull(f, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return nil, unreadable(path, err)
-	}
-	if n == 0 {
+	defer file.Close()
+	if len(file.Data) == 0 {
 		return nil, diag.Errorf(diag.FileTruncated, "", "the file is empty").In(path).Suggest("export the model again")
 	}
-	return head[:n], nil
-}
-
-func unreadable(path string, err error) error {
-	return diag.Errorf("W0003", "", "cannot read the file: %v", err).In(path).Because(err).Suggest("check the path and its permissions")
+	return bytes.Clone(file.Data[:min(len(file.Data), 512)]), nil
 }

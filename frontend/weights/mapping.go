@@ -21,17 +21,24 @@ type Mapping struct {
 // Map maps a regular file. An empty file gives empty Data. The file must not be truncated
 // while it is mapped: as with every mapping, reading the lost part then faults.
 func Map(path string) (*Mapping, error) {
+	// Opening a pipe would wait for its writer, so what the path names is looked at before.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cannotRead(path, err)
+	}
+	if err := mustBeRegular(info, path); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, cannotRead(path, err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, cannotRead(path, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, diag.Errorf("W0003", "", "is %s, not a regular file", kindOfFile(info.Mode())).In(path)
+	if err := mustBeRegular(info, path); err != nil {
+		return nil, err
 	}
 	if info.Size() == 0 {
 		return &Mapping{}, nil
@@ -55,6 +62,13 @@ func (m *Mapping) Close() error {
 		m.Data = nil
 	})
 	return m.err
+}
+
+func mustBeRegular(info fs.FileInfo, path string) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	return diag.Errorf("W0003", "", "is %s, not a regular file", kindOfFile(info.Mode())).In(path)
 }
 
 func kindOfFile(mode fs.FileMode) string {
