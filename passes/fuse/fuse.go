@@ -224,11 +224,18 @@ func (f *fuser) exclusiveTo(g *group, members map[int]bool, j int) bool {
 				return false
 			}
 		}
-		if u != g.root && f.free(u) && !f.exclusiveTo(g, members, u) {
+		if u != g.root && f.repeatable(u) && !f.exclusiveTo(g, members, u) {
 			return false
 		}
 	}
 	return true
+}
+
+// repeatable tells whether an operation may be copied into the groups of all its users: it costs
+// nothing, or it makes elements wider, which are then in memory as they were.
+func (f *fuser) repeatable(i int) bool {
+	op := f.ops[i]
+	return f.free(i) || op.Kind == ir.OpConvert && f.widens(op) && f.entry.Type(op.Operands[0]).DType.IsFloat()
 }
 
 // refuse gives the reason for which j cannot join g; empty when it can, and then g has the kind
@@ -241,7 +248,7 @@ func (f *fuser) refuse(g *group, j int) string {
 	if len(g.members) >= maxOps {
 		return fmt.Sprintf("the kernel has %d operations already", len(g.members))
 	}
-	if !f.free(j) && !f.exclusive(g, j) {
+	if !f.repeatable(j) && !f.exclusive(g, j) {
 		return "its value is needed elsewhere too"
 	}
 	if f.operandCount(g, j) > maxOperands {

@@ -69,7 +69,7 @@ func (f *fuser) onceARow(g *group, j int) bool {
 		t.members[i] = true
 	}
 	for _, i := range between {
-		if !f.free(i) && !f.exclusiveTo(g, t.members, i) {
+		if !f.repeatable(i) && !f.exclusiveTo(g, t.members, i) {
 			return false
 		}
 	}

@@ -29,12 +29,14 @@ type flow struct {
 	given   []bool // by value: a result of a block
 	defs    []*ir.Op
 	rounded []bool // by value: stored in the compute type, which all users read
+	relaxed []bool // by value: the result of a product that may take its operands as TF32
 }
 
 func newFlow(program *ir.Program, e *ir.Entry, policy Policy) *flow {
 	n := len(e.Types)
 	f := &flow{policy: policy, program: program, entry: e, colors: make([]color, n), fixed: make([]bool, n), why: make([]string, n),
-		users: make([][]*ir.Op, n), given: make([]bool, n), defs: make([]*ir.Op, n), rounded: make([]bool, n)}
+		users: make([][]*ir.Op, n), given: make([]bool, n), defs: make([]*ir.Op, n), rounded: make([]bool, n),
+		relaxed: make([]bool, n)}
 	written := map[string]bool{}
 	for _, other := range program.Entries {
 		for _, o := range other.Outputs {
@@ -184,6 +186,10 @@ func (f *flow) colorOfProduct(op *ir.Op) (color, string) {
 	}
 	if f.policy.narrows() {
 		return narrow, "product: sums in float32"
+	}
+	if f.policy.TF32 && op.Kind != ir.OpAttention {
+		f.relaxed[op.Results[0]] = true
+		return wide, "product: takes its operands as TF32, sums in float32"
 	}
 	return wide, "product"
 }

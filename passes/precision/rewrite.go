@@ -83,6 +83,9 @@ func (r *rewriter) operation(op *ir.Op) {
 		r.narrowed[v] = r.make(v, r.why[v], op.Kind, op.Attrs, r.narrowAll(op.Operands)...)
 		r.replaced[op] = true
 	default:
+		if len(op.Results) > 0 && r.relaxed[op.Results[0]] {
+			relax(op)
+		}
 		for i, v := range op.Operands {
 			op.Operands[i] = r.wide(v)
 		}
@@ -122,6 +125,18 @@ func (r *rewriter) narrowProduct(op *ir.Op) {
 	op.Operands, op.Attrs = operands, attrs
 	if r.rounded[v] {
 		r.cast(v)
+	}
+}
+
+// relax lets a product take its float32 operands as TF32.
+func relax(op *ir.Op) {
+	switch a := op.Attrs.(type) {
+	case *ir.DotAttrs:
+		n := *a
+		n.Precision, op.Attrs = ir.TF32, &n
+	case *ir.ConvolutionAttrs:
+		n := *a
+		n.Precision, op.Attrs = ir.TF32, &n
 	}
 }
 
@@ -182,16 +197,27 @@ func (r *rewriter) narrow(v ir.Value) ir.Value {
 }
 
 // passes tells whether a cast moves through an operation to what it reads: where that has no more
-// elements, or is made of parameters, or narrow already.
+// elements, or is made of parameters, or is narrow already, or is computed for operations that move it.
 func (r *rewriter) passes(op *ir.Op) bool {
 	switch op.Kind {
 	case ir.OpReshape, ir.OpTranspose, ir.OpReverse, ir.OpBroadcastInDim:
 		return true
 	case ir.OpSlice, ir.OpGather, ir.OpDynamicSlice:
-		_, done := r.narrowed[op.Operands[0]]
-		return done || r.colors[op.Operands[0]] == weight
+		x := op.Operands[0]
+		_, done := r.narrowed[x]
+		return done || r.colors[x] == weight || r.onlyMoved(x)
 	}
 	return false
+}
+
+// onlyMoved tells whether a value is computed here and then only moved: a cast joins what computes it.
+func (r *rewriter) onlyMoved(v ir.Value) bool {
+	for _, u := range r.users[v] {
+		if u.Kind.Info().Class != ir.ClassIndex {
+			return false
+		}
+	}
+	return r.defs[v] != nil && !r.given[v]
 }
 
 // wide gives a value for those who compute in float32: the rounded one where it is stored so.
