@@ -85,11 +85,11 @@ func kindOfFile(mode fs.FileMode) string {
 
 // cannotRead makes the diagnostic for an error of the operating system.
 func cannotRead(path string, err error) error {
-	return diag.Errorf("W0003", "", "cannot be read: %v", plainCause(err)).In(path).Because(err)
+	return diag.Errorf("W0003", "", "cannot be read: %v", plainCause(err)).In(path).Because(err).Suggest("check the path and its permissions")
 }
 
 func cannotWrite(path string, err error) error {
-	return diag.Errorf("W0004", "", "cannot be written: %v", plainCause(err)).In(path).Because(err)
+	return diag.Errorf("W0004", "", "cannot be written: %v", plainCause(err)).In(path).Because(err).Suggest("check the path and its permissions")
 }
 
 // plainCause drops operation and path, which the diagnostic already names.
