@@ -199,6 +199,10 @@ func (g *group) buildMap() {
 		g.buildSort(root)
 		return
 	}
+	if g.schedule.TileM > 0 {
+		g.buildTransposing(ir.Transposed(ev.entry, g.region))
+		return
+	}
 	dims := ev.shape(g.region.Results[0])
 	vector := int64(max(1, g.schedule.Vector))
 	total := ir.Product(dims)

@@ -79,6 +79,9 @@ func (s scheduler) vector(shape []ir.Dim, types ...ir.DType) int64 {
 const enough = 132 * 1024
 
 func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
+	if t, ok := s.transposing(op); ok {
+		return t
+	}
 	out := s.entry.Type(op.Results[0])
 	v := s.vector(out.Shape, out.DType)
 	busy := int64(enough)
