@@ -73,6 +73,9 @@ type Native interface {
 	Ordinal() int
 	// StreamHandle is the CUstream behind s.
 	StreamHandle(s runtime.Stream) (uintptr, error)
-	// Do runs f on a thread where the device's context is current.
+	// Do runs f on a thread where the device's context is current. It may be called at any time.
 	Do(f func() error) error
+	// Mapped allocates memory of the host that the device reads and writes in place, until the device
+	// is closed. It is zero.
+	Mapped(size int64) (host []byte, at runtime.Pointer, err error)
 }

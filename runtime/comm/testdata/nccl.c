@@ -1,0 +1,77 @@
+// A libnccl.so.2 that moves nothing: it writes what it is asked for to the file FAKE_NCCL_LOG, fails in the function
+// FAKE_NCCL_FAIL, waits for ever in FAKE_NCCL_HANG, and reports FAKE_NCCL_ASYNC as the error of running work.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct { char bytes[128]; } ncclUniqueId;
+typedef struct { int rank, size; char id[16]; } comm;
+
+static int called(comm *c, const char *name, const char *format, ...) {
+	const char *file = getenv("FAKE_NCCL_LOG"), *fail = getenv("FAKE_NCCL_FAIL"), *hang = getenv("FAKE_NCCL_HANG");
+	char line[512];
+	int n = c == NULL ? 0 : snprintf(line, sizeof line, "%d/%d ", c->rank, c->size);
+	n += snprintf(line + n, sizeof line - n, "%s", name);
+	va_list arguments;
+	va_start(arguments, format);
+	n += vsnprintf(line + n, sizeof line - n, format, arguments);
+	va_end(arguments);
+	line[n++] = '\n';
+	FILE *f = file == NULL ? NULL : fopen(file, "a");
+	if (f != NULL) {
+		fwrite(line, 1, n, f);
+		fclose(f);
+	}
+	while (hang != NULL && strcmp(hang, name) == 0) {
+		pause();
+	}
+	return fail != NULL && strcmp(fail, name) == 0 ? 3 : 0;
+}
+
+int ncclGetVersion(int *version) { *version = 22703; return 0; }
+const char *ncclGetErrorString(int e) { return e == 6 ? "remote process exited" : "internal error"; }
+const char *ncclGetLastError(void *c) { return "as the test wants"; }
+
+int ncclGetUniqueId(ncclUniqueId *id) {
+	memset(id, 0, sizeof *id);
+	strcpy(id->bytes, "the id");
+	return called(NULL, "ncclGetUniqueId", "");
+}
+
+int ncclCommInitRank(comm **out, int size, ncclUniqueId id, int rank) {
+	comm *c = calloc(1, sizeof *c);
+	c->rank = rank;
+	c->size = size;
+	memcpy(c->id, id.bytes, sizeof c->id);
+	*out = c;
+	return called(c, "ncclCommInitRank", " %s", c->id);
+}
+
+int ncclCommDestroy(comm *c) { return called(c, "ncclCommDestroy", ""); }
+int ncclCommAbort(comm *c) { return called(c, "ncclCommAbort", ""); }
+
+int ncclCommGetAsyncError(comm *c, int *e) {
+	const char *text = getenv("FAKE_NCCL_ASYNC");
+	*e = text == NULL ? 0 : atoi(text);
+	return 0;
+}
+
+int ncclAllReduce(void *from, void *to, size_t count, int type, int op, comm *c, void *stream) {
+	return called(c, "ncclAllReduce", " %p %p count %zu type %d op %d stream %p", from, to, count, type, op, stream);
+}
+int ncclReduceScatter(void *from, void *to, size_t count, int type, int op, comm *c, void *stream) {
+	return called(c, "ncclReduceScatter", " %p %p count %zu type %d op %d stream %p", from, to, count, type, op, stream);
+}
+int ncclAllGather(void *from, void *to, size_t count, int type, comm *c, void *stream) {
+	return called(c, "ncclAllGather", " %p %p count %zu type %d stream %p", from, to, count, type, stream);
+}
+int ncclSend(void *from, size_t count, int type, int peer, comm *c, void *stream) {
+	return called(c, "ncclSend", " %p count %zu type %d to %d stream %p", from, count, type, peer, stream);
+}
+int ncclRecv(void *to, size_t count, int type, int peer, comm *c, void *stream) {
+	return called(c, "ncclRecv", " %p count %zu type %d from %d stream %p", to, count, type, peer, stream);
+}
+int ncclGroupStart(void) { return called(NULL, "ncclGroupStart", ""); }
+int ncclGroupEnd(void) { return called(NULL, "ncclGroupEnd", ""); }
