@@ -17,7 +17,7 @@ import (
 
 // inspectFlags are the flags of weft inspect.
 type inspectFlags struct {
-	program, plan, kernels, sizes, memory, fusion, asJSON bool
+	program, plan, kernels, sizes, memory, fusion, precision, asJSON bool
 	entry, target                                         string
 	dims                                                  []string
 }
@@ -32,13 +32,13 @@ func (a *app) inspectCommand() *cobra.Command {
 		Args: exactly("a FILE or ARTIFACT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen := 0
-			for _, set := range []bool{f.program, f.plan, f.kernels, f.sizes, f.memory, f.fusion} {
+			for _, set := range []bool{f.program, f.plan, f.kernels, f.sizes, f.memory, f.fusion, f.precision} {
 				if set {
 					chosen++
 				}
 			}
 			if chosen > 1 {
-				return usage(cmd, "weft inspect shows one of --program, --plan, --kernels, --sizes, --memory and --fusion at a time")
+				return usage(cmd, "weft inspect shows one of --program, --plan, --kernels, --sizes, --memory, --fusion and --precision at a time")
 			}
 			return a.inspect(cmd, args[0], f)
 		},
@@ -51,6 +51,7 @@ func (a *app) inspectCommand() *cobra.Command {
 	flags.BoolVar(&f.sizes, "sizes", false, "bytes of each part and of the largest weights")
 	flags.BoolVar(&f.memory, "memory", false, "memory over time")
 	flags.BoolVar(&f.fusion, "fusion", false, "for each pair of neighbours: fused, or why not")
+	flags.BoolVar(&f.precision, "precision", false, "for each operator: in which types it computes, and why")
 	flags.StringVar(&f.entry, "entry", "", "only this entry")
 	flags.StringVar(&f.target, "target", "", "only this target")
 	flags.StringArrayVar(&f.dims, "dim", nil, "size of a dim for --memory: batch=8; repeatable (the smallest)")
@@ -74,7 +75,7 @@ func (a *app) inspect(cmd *cobra.Command, arg string, f *inspectFlags) error {
 	switch {
 	case f.program:
 		return a.inspectProgram(m, f)
-	case m.artifact == nil && (f.plan || f.kernels || f.memory || f.fusion):
+	case m.artifact == nil && (f.plan || f.kernels || f.memory || f.fusion || f.precision):
 		return usage(cmd, "%s is no artifact: plans and kernels come from a compile", arg).Suggest("compile it, and inspect the artifact")
 	case f.plan:
 		return a.inspectPlans(m, f)
@@ -86,6 +87,8 @@ func (a *app) inspect(cmd *cobra.Command, arg string, f *inspectFlags) error {
 		return a.inspectMemory(m, f)
 	case f.fusion:
 		return a.inspectFusion(m, f)
+	case f.precision:
+		return a.inspectPrecision(m, f)
 	}
 	return a.inspectOverview(m, f)
 }

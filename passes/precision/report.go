@@ -1,6 +1,7 @@
 package precision
 
 import (
+	"slices"
 	"strings"
 
 	"weft/ir"
@@ -33,10 +34,20 @@ func (r *rewriter) report() []Row {
 		}
 		if floats && op.Kind.Info().Class != ir.ClassSource {
 			row.Why = r.reason(op)
+			if i := slices.Index(r.entry.Body.Params, firstOperand(op)); row.Loc == "" && i >= 0 {
+				row.Loc = r.entry.Inputs[i].Name
+			}
 			rows = append(rows, row)
 		}
 	})
 	return rows
+}
+
+func firstOperand(op *ir.Op) ir.Value {
+	if len(op.Operands) == 0 {
+		return ir.NoValue
+	}
+	return op.Operands[0]
 }
 
 func (r *rewriter) typeName(v ir.Value) string {
