@@ -18,8 +18,8 @@ import (
 // inspectFlags are the flags of weft inspect.
 type inspectFlags struct {
 	program, plan, kernels, sizes, memory, fusion, precision, asJSON bool
-	entry, target                                         string
-	dims                                                  []string
+	entry, target                                                    string
+	dims                                                             []string
 }
 
 func (a *app) inspectCommand() *cobra.Command {
