@@ -198,6 +198,9 @@ func (g *group) buildMap() {
 	if root := ev.defs[g.region.Results[0]]; root != nil && root.Kind == ir.OpSort {
 		g.buildSort(root)
 		return
+	} else if root != nil && root.Kind == ir.OpCumulative && g.schedule.Rows > 0 {
+		g.buildScan(root)
+		return
 	}
 	if g.schedule.TileM > 0 {
 		g.buildTransposing(ir.Transposed(ev.entry, g.region))

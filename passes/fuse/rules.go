@@ -119,7 +119,7 @@ func (f *fuser) expanding(op *ir.Op) bool {
 	case ir.OpGather:
 		return true
 	}
-	return expensive(op) && op.Kind != ir.OpReduce
+	return expensive(op) && op.Kind != ir.OpReduce && op.Kind != ir.OpCumulative
 }
 
 // repeated tells whether g evaluates j's elements more than once each.
@@ -154,7 +154,7 @@ func (f *fuser) moved(g *group, j int) bool {
 // refuseSerial: a loop joins a map when each of its results is used once.
 func (f *fuser) refuseSerial(g *group, j int) string {
 	switch {
-	case f.ops[j].Kind == ir.OpSort || f.ops[j].Kind == ir.OpScatter:
+	case f.ops[j].Kind == ir.OpSort || f.ops[j].Kind == ir.OpScatter || f.ops[j].Kind == ir.OpCumulative:
 		return "it is a kernel of its own"
 	case g.kind != ir.MapGroup:
 		return "it takes a loop for each element, which the kernel would repeat"

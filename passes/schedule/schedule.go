@@ -89,6 +89,8 @@ func (s scheduler) mapGroup(op *ir.Op) ir.Schedule {
 		switch c := inner.Kind.Info().Class; {
 		case inner.Kind == ir.OpSort:
 			return s.sort(inner)
+		case inner.Kind == ir.OpCumulative:
+			return s.scan(inner)
 		case inner.Kind == ir.OpConvolution || inner.Kind == ir.OpReduceWindow:
 			busy = enough / 4 // neighbours share their windows: vectors pay earlier
 		case s.sharesRows(inner):
