@@ -16,6 +16,7 @@ type call struct {
 	node  *node
 	place string
 	used  uint64 // bit i: input i was asked for
+	part  complexPart
 }
 
 // harmless arguments do not change values: devices, layouts, hints.
@@ -98,7 +99,12 @@ func (c *call) asTensor(name string, a argument) *tensor {
 	if a.kind != argTensor {
 		c.wrongKind(name, a, "a tensor")
 	}
-	t, ok := c.lookup(a.name).(*tensor)
+	found := c.lookup(a.name)
+	if z, isComplex := found.(*complexTensor); isComplex {
+		c.require(c.part != noPart, "of complex numbers")
+		return c.part.of(z)
+	}
+	t, ok := found.(*tensor)
 	if !ok || t == nil {
 		c.bad("%s, the value %q, is no tensor", name, a.name)
 	}

@@ -261,6 +261,10 @@ func (s *scope) lower(c *call) {
 	if !ok {
 		c.unsupported("")
 	}
+	if name := strings.TrimPrefix(op, "aten."); makesComplex(name) || c.hasComplex() {
+		c.lowerComplex(name)
+		return
+	}
 	r, mode, ok := findRule(op)
 	if !ok {
 		c.unsupported("")

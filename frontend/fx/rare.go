@@ -30,7 +30,9 @@ func rareRules() map[string]rule {
 			c.arg("compute_mode")
 			return c.cdist(c.tensor("x1"), c.tensor("x2"), c.float("p", 2))
 		}),
-		"histc.default": value((*call).histogram),
+		"histc.default":                  value((*call).histogram),
+		"_weight_norm.default":           value(func(c *call) ir.Value { return c.weightNorm()[0] }),
+		"_weight_norm_interface.default": values((*call).weightNorm),
 		"transformers.grouped_mm_fallback.default": value(func(c *call) ir.Value {
 			return c.groupedProduct(c.tensor("input"), c.tensor("weight"))
 		}),

@@ -34,6 +34,9 @@ func findRule(op string) (rule, callMode, bool) {
 	if r, ok := reviews[name]; ok {
 		return r, functional, true
 	}
+	if makesComplex(name) {
+		return nil, functional, true // lowerComplex has it
+	}
 	if plain := functionalName(base); plain != base {
 		if r, ok := rules[plain+"."+overload]; ok {
 			return r, inPlace, true

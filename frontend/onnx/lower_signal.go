@@ -35,103 +35,51 @@ func cosineWindow(a0, a1, a2 float64) func(*node) {
 	}
 }
 
-// transform is a discrete Fourier transform along one axis of [..., 1 or 2] (real and
-// imaginary part last).
-type transform struct {
-	length            ir.Dim // of the full transform
-	axis              int
-	inverse, onesided bool
-}
-
 func dft(n *node) {
 	x := n.in(0)
 	n.rankAtLeast(x, 2)
-	t := transform{axis: n.b.Rank(x) - 2, inverse: n.flag("inverse", false), onesided: n.flag("onesided", false)}
+	t := lower.Transform{Axis: n.b.Rank(x) - 2, Inverse: n.flag("inverse", false), Onesided: n.flag("onesided", false)}
 	if n.version < 20 {
-		t.axis = n.axis(n.int("axis", 1), n.b.Rank(x))
+		t.Axis = n.axis(n.int("axis", 1), n.b.Rank(x))
 	} else if n.has(2) {
-		t.axis = n.axis(n.constInts(2, "the axis")[0], n.b.Rank(x))
+		t.Axis = n.axis(n.constInts(2, "the axis")[0], n.b.Rank(x))
 	}
-	if t.axis == n.b.Rank(x)-1 {
+	if t.Axis == n.b.Rank(x)-1 {
 		n.wrong("the axis is the last, which holds real and imaginary parts")
 	}
-	t.length = n.b.Shape(x)[t.axis]
+	t.Length = n.b.Shape(x)[t.Axis]
 	switch {
 	case n.has(1):
-		t.length = n.dims(1, "the length")[0]
-	case t.inverse && t.onesided:
-		t.length = t.length.AddConst(-1).MulConst(2)
+		t.Length = n.dims(1, "the length")[0]
+	case t.Inverse && t.Onesided:
+		t.Length = t.Length.AddConst(-1).MulConst(2)
+	}
+	if t.Inverse {
+		t.Scaling = lower.ByLength
 	}
 	n.set(n.fourier(x, t))
 }
 
-// fourier multiplies with matrices of cosines and sines.
-func (n *node) fourier(x ir.Value, t transform) ir.Value {
+// fourier transforms [..., 1 or 2], with real and imaginary part last.
+func (n *node) fourier(x ir.Value, t lower.Transform) ir.Value {
 	b := n.b
-	compute := ir.F32
-	if b.DType(x) == ir.F64 {
-		compute = ir.F64
-	}
 	to := b.DType(x)
-	x = b.Convert(x, compute)
-	half := t.length.FloorDiv(ir.Const(2)).AddConst(1)
-	used, out := t.length, t.length
-	switch {
-	case t.onesided && t.inverse:
-		used = half
-	case t.onesided:
-		out = half
+	if to != ir.F64 {
+		x = b.Convert(x, ir.F32)
 	}
-	used = lower.MinDim(n.program, used, b.Shape(x)[t.axis])
-	x = b.SliceAxis(x, t.axis, ir.Const(0), used, 1)
 	last := b.Rank(x) - 1
-	parts := b.Shape(x)[last]
 	part := func(i int64) ir.Value {
 		return b.Reshape(b.SliceAxis(x, last, ir.Const(i), ir.Const(i+1), 1), b.Shape(x)[:last])
 	}
-	cosine, sine := n.rotations(used, out, t, compute)
-	times := func(v, m ir.Value) ir.Value {
-		y := b.DotGeneral(v, m, &ir.DotAttrs{LhsContract: []int{t.axis}, RhsContract: []int{0}})
-		return lower.MoveLast(b, y, t.axis)
+	real, imaginary := part(0), ir.NoValue
+	if b.Shape(x)[last].Is(2) {
+		imaginary = part(1)
 	}
-	real := times(part(0), cosine)
-	imaginary := times(part(0), sine)
-	if parts.Is(2) {
-		real = b.Binary(ir.OpSubtract, real, times(part(1), sine))
-		imaginary = b.Binary(ir.OpAdd, imaginary, times(part(1), cosine))
-	}
-	if t.inverse && t.onesided {
-		shape := append(slices.Clone(b.Shape(real)), ir.Const(1))
-		return b.Convert(b.Reshape(real, shape), to)
+	real, imaginary = lower.Fourier(b, real, imaginary, t)
+	if imaginary == ir.NoValue {
+		return b.Convert(b.Reshape(real, append(slices.Clone(b.Shape(real)), ir.Const(1))), to)
 	}
 	return b.Convert(lower.Stack(b, last, real, imaginary), to)
-}
-
-// rotations makes cos and sin of -2 pi k m/N (of +2 pi k m/N, divided by N, for the inverse),
-// [m, k]. The product is taken modulo N, so that angles are exact.
-func (n *node) rotations(rows, columns ir.Dim, t transform, to ir.DType) (cosine, sine ir.Value) {
-	b := n.b
-	dims := []ir.Dim{rows, columns}
-	m, k := b.Iota(ir.I64, dims, 0), b.Iota(ir.I64, dims, 1)
-	length := b.Broadcast(b.Dim(t.length), dims, nil)
-	turns := b.Convert(b.Binary(ir.OpRemainder, b.Binary(ir.OpMultiply, m, k), length), ir.F64)
-	total := b.Convert(length, ir.F64)
-	sign := -2 * math.Pi
-	if t.inverse {
-		sign = 2 * math.Pi
-	}
-	angle := b.Binary(ir.OpDivide, lower.Scale(b, turns, sign), total)
-	cosine, sine = b.Unary(ir.OpCosine, angle), b.Unary(ir.OpSine, angle)
-	if t.inverse {
-		weight := b.Binary(ir.OpDivide, b.FullLike(total, 1), total)
-		if t.onesided {
-			// Each frequency but the first, and the middle of an even length, stands for two.
-			twice := b.Binary(ir.OpAnd, lower.CompareScalar(b, ir.GT, m, 0), b.Compare(ir.NE, lower.Scale(b, m, 2), length))
-			weight = b.Select(twice, lower.Scale(b, weight, 2), weight)
-		}
-		cosine, sine = b.Binary(ir.OpMultiply, cosine, weight), b.Binary(ir.OpMultiply, sine, weight)
-	}
-	return b.Convert(cosine, to), b.Convert(sine, to)
 }
 
 func stft(n *node) {
@@ -163,7 +111,7 @@ func stft(n *node) {
 		window := n.sameDims(n.in(2), []ir.Dim{length})
 		cut = b.Binary(ir.OpMultiply, cut, b.Broadcast(window, b.Shape(cut), []int{2}))
 	}
-	n.set(n.fourier(cut, transform{length: length, axis: 2, onesided: n.flag("onesided", true)}))
+	n.set(n.fourier(cut, lower.Transform{Length: length, Axis: 2, Onesided: n.flag("onesided", true)}))
 }
 
 // melWeightMatrix is a constant: all its inputs must be known.

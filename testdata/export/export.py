@@ -14,13 +14,14 @@ import kinds
 import models
 import narrow
 import operators
+import signals
 
 
 def main(argv):
     root = Path(argv[0]) if argv else Path(__file__).parent.parent / 'models'
     only = set(argv[1:])
     failed = 0
-    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES + kinds.CASES:
+    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES + kinds.CASES + signals.CASES:
         torch.manual_seed(0)
         case = make()
         if only and case.name not in only:
