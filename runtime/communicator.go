@@ -19,6 +19,13 @@ type Communicator interface {
 	Close() error
 }
 
+// Gatherer is a Communicator of a process among others, which can bring what the ranks have to rank 0.
+type Gatherer interface {
+	// Gather gives rank 0 the bytes of all ranks, in their order, and the others nothing. All ranks
+	// call it at the same place, with as many bytes.
+	Gather(ctx context.Context, part []byte) ([][]byte, error)
+}
+
 // Collective is a collective of a plan with its memory, as one rank issues it.
 type Collective struct {
 	Kind     string // plan.Collective.Kind: all_reduce, ...

@@ -160,7 +160,7 @@ type Global struct {
 	// Whole is the global tensor; nil where the members do not have all of it, or ranks that should
 	// have the same differ.
 	Whole *ir.Tensor
-	Parts []*ir.Tensor // by member, where Whole is nil
+	Parts []*ir.Tensor // by member, or of all ranks where rank 0 has gathered them; where Whole is nil
 }
 
 // RanksResult is what a run of several ranks gives.
@@ -260,23 +260,43 @@ func (b *RanksBinding) Close() error {
 	return errors.Join(errs...)
 }
 
-// join puts the parts of the members together.
+// join puts the parts of the members together: with those of other processes where rank 0 can have them.
 func (r *Ranks) join(shard ir.Sharding, parts []*ir.Tensor, dims map[string]int64) (Global, error) {
+	ranks := make([]int64, len(r.members))
+	for i, member := range r.members {
+		ranks[i] = member.Rank
+	}
+	if g, ok := r.members[0].Communicator.(Gatherer); ok && !r.all && len(parts) == 1 {
+		all, err := g.Gather(context.Background(), parts[0].Data)
+		if err != nil || all == nil {
+			return Global{Parts: parts}, err
+		}
+		ranks, parts = ranks[:0], slices.Repeat(parts, len(all))
+		for rank, data := range all {
+			ranks = append(ranks, int64(rank))
+			parts[rank] = &ir.Tensor{DType: parts[rank].DType, Shape: parts[rank].Shape, Data: data}
+		}
+	}
+	return joinParts(r.Mesh(), ranks, shard, parts, dims)
+}
+
+// joinParts puts parts of some ranks together.
+func joinParts(m ir.Mesh, ranks []int64, shard ir.Sharding, parts []*ir.Tensor, dims map[string]int64) (Global, error) {
 	var whole *ir.Tensor
-	m, placed := r.Mesh(), map[int64]bool{}
+	placed := map[int64]bool{}
 	if shard == nil {
 		shard = ir.Replicated(ir.Consts(parts[0].Shape...))
 	}
 	axes := shard.Axes()
 	for i, part := range parts {
-		l, err := mesh.Bind(shard, m, r.members[i].Rank, dims)
+		l, err := mesh.Bind(shard, m, ranks[i], dims)
 		if err != nil {
 			return Global{}, diag.Errorf(diag.RunSize, "", "a dim of an output: %v", err)
 		}
 		if whole == nil {
 			whole = ir.NewTensor(part.DType, l.Global...)
 		}
-		at := m.Position(r.members[i].Rank, axes)
+		at := m.Position(ranks[i], axes)
 		switch {
 		case !placed[at]:
 			place(l, whole, part)

@@ -102,21 +102,33 @@ func (h *hub) leave(rank int64) {
 
 // finish computes the results and hands them out.
 func (g *gathering) finish() {
-	var same []byte
-	for _, s := range g.given {
-		if s.to = same; same == nil {
-			s.to = make([]byte, g.first.ToSize)
-		}
-		if g.first.Kind == "all_reduce" {
-			same = s.to // all get the same
-		}
-	}
 	c := g.first
-	for i := range g.given {
-		c.Position = int64(i)
+	if c.Kind == gatherKind { // for the first rank alone
+		c.Kind, c.Position = "all_gather", 0
+		g.given[0].to = make([]byte, c.ToSize)
 		move(c, g.given)
+	} else {
+		g.share()
 	}
 	for i, reply := range g.reply {
 		reply(g.given[i].to)
+	}
+}
+
+// share computes the results of all ranks.
+func (g *gathering) share() {
+	c := g.first
+	var same []byte
+	for _, s := range g.given {
+		if s.to = same; same == nil {
+			s.to = make([]byte, c.ToSize)
+		}
+		if c.Kind == "all_reduce" {
+			same = s.to // all get the same
+		}
+	}
+	for i := range g.given {
+		c.Position = int64(i)
+		move(c, g.given)
 	}
 }

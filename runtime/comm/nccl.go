@@ -124,7 +124,10 @@ type NCCL struct {
 	at      runtime.Pointer
 }
 
-var _ runtime.GraphCommunicator = (*NCCL)(nil)
+var (
+	_ runtime.GraphCommunicator = (*NCCL)(nil)
+	_ runtime.Gatherer          = (*NCCL)(nil)
+)
 
 //go:embed count.ptx
 var countPTX []byte
@@ -412,6 +415,11 @@ func (n *NCCL) abandon() {
 
 // Abort implements runtime.Communicator.
 func (n *NCCL) Abort(cause error) { n.peers.Abort(cause) }
+
+// Gather implements runtime.Gatherer, through the connections.
+func (n *NCCL) Gather(ctx context.Context, part []byte) ([][]byte, error) {
+	return n.peers.Gather(ctx, part)
+}
 
 // Close gives NCCL's communicators up. The device must be idle. The connections stay.
 func (n *NCCL) Close() error {

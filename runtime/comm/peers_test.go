@@ -73,6 +73,7 @@ func TestCarry(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
+	var group sync.WaitGroup
 	random := rand.New(rand.NewPCG(1, 2))
 	step := int64(0)
 	for _, axes := range [][]string{{"x"}, {"y"}, {"x", "y"}, {"y", "x"}, {}} {
@@ -89,7 +90,6 @@ func TestCarry(t *testing.T) {
 				}
 				given, got := make([][]byte, size), make([][]byte, size)
 				calls := make([]runtime.Collective, size)
-				var group sync.WaitGroup
 				for rank := range size {
 					c := carried(m, rank, kind, axes, from, to)
 					c.Sequence, c.Step = step, int(step)
@@ -128,6 +128,15 @@ func TestCarry(t *testing.T) {
 			}
 		}
 	}
+	for rank, p := range peers {
+		group.Go(func() {
+			all, err := p.Gather(context.Background(), []byte{byte(rank), 7})
+			if err != nil || rank > 0 && all != nil || rank == 0 && (len(all) != size || !bytes.Equal(all[4], []byte{4, 7})) {
+				t.Errorf("rank %d gathers %v, %v", rank, all, err)
+			}
+		})
+	}
+	group.Wait()
 	closeAll(t, peers)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"weft/ir"
 	"weft/runtime"
 )
 
@@ -49,6 +50,36 @@ func (r *remote) Collective(ctx context.Context, _ runtime.Stream, c runtime.Col
 	to, err := host.Host(c.To, c.ToSize, runtime.Write)
 	copy(to, out)
 	return err
+}
+
+// Gather implements runtime.Gatherer.
+func (r *remote) Gather(ctx context.Context, part []byte) ([][]byte, error) {
+	return r.peers.Gather(ctx, part)
+}
+
+// gatherKind is a collective of no plan: rank 0 gets the bytes of all.
+const gatherKind = "gather"
+
+// Gather gives rank 0 the bytes of all ranks, in their order, and the others nothing. All ranks
+// call it at the same place, with as many bytes.
+func (p *Peers) Gather(ctx context.Context, part []byte) ([][]byte, error) {
+	m, rank := p.options.Mesh, int64(p.me.Rank)
+	var axes []string
+	for _, a := range m.Axes {
+		axes = append(axes, a.Name)
+	}
+	n := int64(len(part))
+	c := runtime.Collective{Kind: gatherKind, Axes: axes, Group: m.Group(rank, axes), Position: m.Position(rank, axes), DType: ir.U8, FromSize: n,
+		ToSize: n * m.Size(), Entry: "the end", Label: "results of the ranks for rank 0"}
+	all, err := p.Carry(ctx, c, part)
+	if err != nil || rank > 0 {
+		return nil, err
+	}
+	parts := make([][]byte, m.Size())
+	for i := range parts {
+		parts[i] = all[int64(i)*n : int64(i+1)*n]
+	}
+	return parts, nil
 }
 
 // Abort implements runtime.Communicator.

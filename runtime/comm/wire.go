@@ -141,7 +141,7 @@ func check(c runtime.Collective) error {
 		fits = c.FromSize == c.ToSize && c.Combine < ir.Assign
 	case "reduce_scatter":
 		fits = c.FromSize == c.ToSize*k && c.Combine < ir.Assign
-	case "all_gather":
+	case "all_gather", gatherKind:
 		fits = c.FromSize*k == c.ToSize
 	case "all_to_all":
 		fits = c.FromSize == c.ToSize && c.FromSize%k == 0
