@@ -26,7 +26,7 @@ var parallelCodes = []Info{
 	{BadConfig, BadInput, "configuration cannot be read", "weft.yaml has a key that weft does not know, or a value of the wrong kind. The message has the place and the nearest keys."},
 	{NotSharded, BadInput, "nothing to divide", "A strategy found nothing in the program that its axis could divide; the ranks along that axis do the same work. This is a note unless warnings are errors."},
 	{BadPrecision, BadInput, "precision policy cannot be read", "--precision takes bf16, fp16, tf32 or f32, or parts: compute=bf16,params=f32,reduce=f32,output=f32, with exceptions for kinds of operators (op:attention=f32) and modules (lm_head=f32). docs/precision.md has them all."},
-	{NothingNarrowed, BadInput, "precision policy changes nothing", "The program has no product of float32 to which the policy applies: it computes in other types already, or rules keep all products. This is a note unless warnings are errors."},
+	{NothingNarrowed, OK, "precision policy changes nothing", "The program has no product of float32 to which the policy applies: it computes in other types already, or rules keep all products."},
 	{WrongRanks, BadInput, "number of ranks is not the mesh's", "An artifact for a mesh runs on as many ranks as the mesh has: the launcher's WORLD_SIZE, --nproc, or ranks in one process must be that number."},
 	{CollectiveStuck, RunFailed, "a collective did not finish in time", "Ranks waited longer than --comm-timeout for others. The report names the ranks that are missing, and the last finished and the pending steps of each."},
 	{PeerDiffers, BadInput, "ranks run different artifacts", "Each rank shows the digest of its artifact when ranks meet. A rank with another one is refused: give all ranks the same file."},
