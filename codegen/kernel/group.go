@@ -146,19 +146,8 @@ func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point,
 		}
 		d := known[op.Operands[i]]
 		switch op.Kind {
-		case ir.OpReshape:
-			known[op.Results[0]] = derived{ev.forward(d.points, ev.shape(op.Results[0]), func(p *Point, to []ir.Dim) []*Expr {
-				return ev.regroup(ev.coordinates(p), p.dims, to)
-			}), d.values}
-		case ir.OpTranspose:
-			permutation := op.Attrs.(*ir.TransposeAttrs).Permutation
-			known[op.Results[0]] = derived{ev.forward(d.points, ev.shape(op.Results[0]), func(p *Point, to []ir.Dim) []*Expr {
-				at := make([]*Expr, len(to))
-				for i, from := range permutation {
-					at[i] = ev.coordinates(p)[from]
-				}
-				return at
-			}), d.values}
+		case ir.OpReshape, ir.OpTranspose:
+			known[op.Results[0]] = derived{ev.move(op, d.points), d.values}
 		default:
 			args := make([][]*Expr, len(op.Operands))
 			for i, o := range op.Operands {
@@ -181,6 +170,40 @@ func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point,
 	}
 	d := known[g.region.Results[0]]
 	return d.points, d.values
+}
+
+// move gives the points where elements of the operand of a reshape or transpose are in its result.
+func (ev *evaluator) move(op *ir.Op, points []*Point) []*Point {
+	return ev.forward(points, ev.shape(op.Results[0]), func(p *Point, to []ir.Dim) []*Expr {
+		at := ev.coordinates(p)
+		if op.Kind == ir.OpReshape {
+			return ev.regroup(at, p.dims, to)
+		}
+		moved := make([]*Expr, len(to))
+		for i, from := range op.Attrs.(*ir.TransposeAttrs).Permutation {
+			moved[i] = at[from]
+		}
+		return moved
+	})
+}
+
+// moved gives the point of the group's result that an element of v becomes.
+func (g *group) moved(v ir.Value, point *Point) *Point {
+	known := map[ir.Value]*Point{v: point}
+	for _, op := range g.region.Ops {
+		for _, o := range op.Operands {
+			p, ok := known[o]
+			switch {
+			case !ok:
+				continue
+			case op.Kind == ir.OpReshape || op.Kind == ir.OpTranspose:
+				p = g.ev.move(op, []*Point{p})[0]
+			}
+			known[op.Results[0]] = p
+			break
+		}
+	}
+	return known[g.region.Results[0]]
 }
 
 func (ev *evaluator) forward(points []*Point, to []ir.Dim, f func(*Point, []ir.Dim) []*Expr) []*Point {

@@ -220,16 +220,18 @@ func (c *mma) matrixTF32(t *mmaTile, stage, row *Expr, k int, lhs bool) []*Expr 
 const slabRows = 16
 
 // finish runs the epilogue. The instruction leaves pairs of adjacent columns with each thread;
-// through shared memory, 16 rows at a time, a thread gets runs of eight, so that the epilogue
-// reads and stores 16 bytes of half types at a time.
+// through shared memory, 16 rows at a time, a thread gets runs of eight columns, so that the
+// epilogue reads and stores 16 bytes of half types at a time; or of eight rows, where these are
+// neighbours in the result.
 func (c *mma) finish(g *group, sums []*Expr, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
 	b, s := c.ev.b, c.s
-	pitch := int64(s.WarpN + 4)
+	pitch := c.stagePitch()
 	warps := int64(s.Threads / 32)
 	stage := b.SharedArray(ir.F32, warps*slabRows*pitch)
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	base := b.Mul(warp, b.Idx(slabRows*pitch))
 	quad, pair := b.DivMod(c.lane, b.Idx(4))
+	alongRows := c.storedAlongRows(g)
 	for m := 0; m < s.WarpM; m += slabRows {
 		for n := 0; n < s.WarpN; n += 8 {
 			at := (m/16*(s.WarpN/8) + n/8) * 4
@@ -239,26 +241,82 @@ func (c *mma) finish(g *group, sums []*Expr, firstM, firstN *Expr, mTotal, nTota
 			}
 		}
 		b.Barrier()
-		// Runs of eight where every row of the result starts at a multiple of 16 bytes, else single
-		// elements, neighbours by neighbouring threads.
-		run := chunkSize
-		if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
-			run = 1
-		}
-		perRow := s.WarpN / run
-		for i := 0; i < slabRows*perRow; i += 32 {
-			id := b.Add(c.lane, b.Idx(int64(i)))
-			r, at := b.DivMod(id, b.Idx(int64(perRow)))
-			row := b.Add(b.Add(firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
-			first := b.Mul(at, b.Idx(int64(run)))
-			column := b.Add(b.Add(firstN, c.warpN), first)
-			inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
-			from := b.Add(base, b.Add(b.Mul(r, b.Idx(pitch)), first))
-			g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
-				c.store(g, c.batchAt, row, column, c.loadRun(stage, from, run))
-			})
+		if alongRows {
+			c.storeColumns(g, stage, base, m, firstM, firstN, mTotal, nTotal)
+		} else {
+			c.storeRows(g, stage, base, m, firstM, firstN, mTotal, nTotal)
 		}
 		b.Barrier()
+	}
+}
+
+// stagePitch is the number of elements from row to row of the stage.
+func (c *mma) stagePitch() int64 { return int64(c.s.WarpN + 4) }
+
+// storedAlongRows tells whether the rows of the product, and not its columns, are neighbours in
+// the group's result.
+func (c *mma) storedAlongRows(g *group) bool {
+	ev, b := c.ev, c.ev.b
+	if ir.Product(c.m).Bounds(ev.prog.Range).Max < 2 {
+		return false
+	}
+	at := func(m int64) *Expr {
+		zero := b.Idx(0)
+		coordinates := c.join(c.batchAt, ev.delinearize(b.Idx(m), c.m), ev.delinearize(zero, c.n))
+		return ev.linearIndex(g.moved(c.op.Results[0], ev.at(ev.shape(c.op.Results[0]), coordinates)))
+	}
+	d, ok := Difference(at(1), at(0))
+	return ok && d == 1 && !ir.Product(c.n).Is(1)
+}
+
+// storeRows stores a slab in runs along columns: of eight where every row of the result starts at
+// a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
+func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m int, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
+	b := c.ev.b
+	run := chunkSize
+	if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
+		run = 1
+	}
+	perRow := c.s.WarpN / run
+	for i := 0; i < slabRows*perRow; i += 32 {
+		id := b.Add(c.lane, b.Idx(int64(i)))
+		r, at := b.DivMod(id, b.Idx(int64(perRow)))
+		row := b.Add(b.Add(firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
+		first := b.Mul(at, b.Idx(int64(run)))
+		column := b.Add(b.Add(firstN, c.warpN), first)
+		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
+		from := b.Add(base, b.Add(b.Mul(r, b.Idx(c.stagePitch())), first))
+		g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
+			c.store(g, c.batchAt, row, column, c.loadRun(stage, from, run))
+		})
+	}
+}
+
+// storeColumns stores a slab in runs along rows, likewise.
+func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m int, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
+	ev, b := c.ev, c.ev.b
+	run := chunkSize
+	if !mTotal.DivisibleBy(chunkSize, ev.prog.Divisor) {
+		run = 1
+	}
+	perColumn := slabRows / run
+	for i := 0; i < c.s.WarpN*perColumn; i += 32 {
+		at, r := b.DivMod(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(perColumn)))
+		first := b.Mul(r, b.Idx(int64(run)))
+		row := b.Add(b.Add(firstM, c.warpM), b.Add(first, b.Idx(int64(m))))
+		column := b.Add(b.Add(firstN, c.warpN), at)
+		g.guardedScope(b.And(b.Less(row, b.Size(mTotal)), b.Less(column, b.Size(nTotal))), func() {
+			points, sums := make([]*Point, run), make([]*Expr, run)
+			for l := range points {
+				coordinates := c.join(c.batchAt, ev.delinearize(b.Add(row, b.Idx(int64(l))), c.m), ev.delinearize(column, c.n))
+				points[l] = ev.at(ev.shape(c.op.Results[0]), coordinates)
+				from := b.Add(b.Mul(b.Add(first, b.Idx(int64(l))), b.Idx(c.stagePitch())), at)
+				sums[l] = b.LoadShared(stage, b.Add(base, from), 1)[0]
+			}
+			values := ev.finishContraction(c.op, c.accumulator, sums)
+			points, values = g.epilogue(c.op.Results[0], points, values)
+			g.storeLanes(0, points, values)
+		})
 	}
 }
 

@@ -114,40 +114,41 @@ func (l *layouter) convolution(op *ir.Op) bool {
 		return false
 	}
 	w := op.Operands[1]
+	x := op.Operands[0]
 	channels, ok := l.entry.Type(w).Shape[1].IsConst()
-	kernel, movable := l.kernel(w)
-	if ok && movable {
-		x := op.Operands[0]
-		switch {
-		case l.stored[x]:
-			op.Operands[1] = kernel
-		case channels >= minChannels && channels%4 == 0:
-			// Read by several convolutions, it is still stored once.
-			stored := l.store(x)
-			l.same[x], l.stored[stored] = stored, true
-			op.Operands[0], op.Operands[1] = stored, kernel
-		}
+	switch {
+	case !ok:
+	case l.stored[x]:
+		op.Operands[1] = l.kernel(w)
+	case channels >= minChannels && channels%4 == 0:
+		// Read by several convolutions, it is still stored once.
+		stored := l.store(x)
+		l.same[x], l.stored[stored] = stored, true
+		op.Operands[0], op.Operands[1] = stored, l.kernel(w)
 	}
 	l.changed = true
 	l.entry.Body.Ops = append(l.entry.Body.Ops, op)
 	return true
 }
 
-// kernel gives a convolution's kernel stored as [O, spatial, C]: a prepared state.
-func (l *layouter) kernel(w ir.Value) (ir.Value, bool) {
+// kernel gives a convolution's kernel stored as [O, spatial, C]: a prepared state, or where its
+// values are known at run time alone, a copy.
+func (l *layouter) kernel(w ir.Value) ir.Value {
 	if k, ok := l.weights[w]; ok {
-		return k, true
+		return k
 	}
 	rank := l.entry.Type(w).Rank()
 	moved, ok := initentry.Add(l.program, l.entry, w, func(b *ir.Builder, v ir.Value) ir.Value {
 		return b.Transpose(v, toLast(rank))
 	})
-	if !ok {
-		return w, false
+	var k ir.Value
+	if ok {
+		k = l.builder.Transpose(moved, toFirst(rank))
+	} else {
+		k = l.store(w)
 	}
-	k := l.builder.Transpose(moved, toFirst(rank))
 	l.weights[w] = k
-	return k, true
+	return k
 }
 
 // follows tells whether an operation works on stored images element by element, or on windows
