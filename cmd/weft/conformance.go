@@ -107,7 +107,7 @@ func (a *app) conformance(ctx context.Context, folder string, f *conformanceFlag
 	}
 	r := &conformanceRun{app: a, flags: f, folder: folder, report: conformanceReport{Device: f.device, Exact: f.exact}}
 	if f.device == "cuda" {
-		if r.cuda, err = openDevice("cuda", f.target, nil); err != nil {
+		if r.cuda, err = openDevice("cuda", f.target, nil, 0); err != nil {
 			return err
 		}
 		defer r.cuda.Close()

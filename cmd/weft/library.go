@@ -18,6 +18,7 @@ import (
 	"weft/ir/target"
 	weftruntime "weft/runtime"
 	"weft/runtime/artifact"
+	"weft/runtime/comm"
 	"weft/runtime/cuda"
 	"weft/runtime/emu"
 )
@@ -81,7 +82,7 @@ func (m *model) onDevice(ctx context.Context, name, want string, given weights.S
 	if m.artifact != nil {
 		targets = m.targets()
 	}
-	device, err := openDevice(name, want, targets)
+	device, err := openDevice(name, want, targets, m.ordinal())
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +102,13 @@ func (m *model) openOn(ctx context.Context, s *deviceSession, want string, given
 			given, err = override(m.imported.Weights, given)
 		}
 	}
-	if err == nil && art.Manifest.Mesh.Program().Size() > 1 {
-		return m.openRanks(art, s, want, given)
+	ranks := int64(1)
+	if err == nil {
+		ranks = art.Manifest.Mesh.Program().Size()
+		s.world, err = m.findWorld(ranks)
+	}
+	if err == nil && ranks > 1 {
+		return m.openRanks(ctx, art, s, want, given)
 	}
 	if err == nil {
 		s.Session, err = weftruntime.Open(art, s.device, weftruntime.Options{Target: want, Weights: given})
@@ -144,10 +150,10 @@ type removeFolder string
 func (f removeFolder) Close() error { return os.RemoveAll(string(f)) }
 
 // openDevice opens the emulator, as a GPU that runs the wanted target or one of the others, or
-// the first GPU.
-func openDevice(name, want string, targets []string) (weftruntime.Device, error) {
+// the GPU of a number.
+func openDevice(name, want string, targets []string, ordinal int) (weftruntime.Device, error) {
 	if name == "cuda" {
-		device, err := cuda.Open(0)
+		device, err := cuda.Open(ordinal)
 		if err != nil {
 			return nil, diag.Errorf(diag.DeviceUnavailable, "", "%v", err).Because(err).
 				Suggest("`weft doctor` shows what was found; --device emu needs no GPU")
@@ -180,6 +186,7 @@ type deviceSession struct {
 	*weftruntime.Session
 	name    string
 	device  weftruntime.Device
+	world   comm.World
 	closers []io.Closer // beside the session; the last first
 }
 

@@ -25,12 +25,14 @@ type app struct {
 	format         render.Format  // of diagnostics
 	warnings       diag.List      // printed at the end, with the errors
 	spooled        string         // the temporary copy of stdin, where an argument is -
+	args           []string       // the command line
+	status         int            // the exit status of processes that were started; 0 where all went well
 }
 
 // run is the whole command. It gives the exit status (see diag.Status).
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	output := &checkedWriter{w: stdout}
-	a := &app{stdin: stdin, stdout: output, stderr: stderr, output: output, format: formatOf(args)}
+	a := &app{args: args, stdin: stdin, stdout: output, stderr: stderr, output: output, format: formatOf(args)}
 	defer func() {
 		if value := recover(); value != nil {
 			status = a.report(diag.Panicked("", value))
@@ -49,7 +51,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) 
 	if err == nil && output.err != nil {
 		err = diag.Errorf(diag.FileUnwritable, "", "standard output cannot be written: %v", output.err).Because(output.err)
 	}
-	return a.report(err)
+	if status = a.report(err); status == 0 {
+		return a.status
+	}
+	return status
 }
 
 // report prints the diagnostics of err and the warnings, and gives the exit status.

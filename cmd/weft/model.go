@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"strings"
 
 	"weft/frontend/lower"
@@ -20,6 +21,7 @@ type model struct {
 	given    givenFlags // about the inputs of a file
 	ranks    rankFlags
 	warn     func(diag.List)
+	stderr   io.Writer // for what is said at once
 }
 
 // openModel opens an artifact or imports a file. Warnings of the import go to warn.

@@ -25,9 +25,11 @@ import (
 type rankFlags struct {
 	virtual bool
 	timeout time.Duration
+	launch  launchFlags
 }
 
 func (f *rankFlags) add(cmd *cobra.Command) {
+	f.launch.add(cmd)
 	cmd.Flags().BoolVar(&f.virtual, "virtual-ranks", false, "run all ranks of a mesh on one GPU")
 	cmd.Flags().DurationVar(&f.timeout, "comm-timeout", 0, "`TIME` that ranks wait for each other (WEFT_COMM_TIMEOUT, or 10m0s)")
 }
@@ -37,21 +39,31 @@ func (f *rankFlags) add(cmd *cobra.Command) {
 type ranksSession struct {
 	*weftruntime.Ranks
 	name       string
+	peers      *comm.Peers // of a process that drives one rank; nil where it drives all
 	closers    []io.Closer // beside the ranks; the last first
 	rankInputs rankInputs
-	outputs    []weftruntime.Global // of the last run
+	outputs    []weftruntime.Global          // of the last run
+	states     map[string]weftruntime.Global // that were asked for last
 }
 
 // rankInputs are inputs that differ between ranks, by rank and index.
 type rankInputs map[int64]map[int]*ir.Tensor
 
-// openRanks makes a session of all ranks of a mesh. It takes over the first device and what is
+// openRanks makes a session of the ranks of a mesh that this process drives: one where a launcher started
+// a process for each, else all. It takes over the first device and what is
 // to be closed with it.
-func (m *model) openRanks(art *artifact.Artifact, first *deviceSession, want string, given weights.Source) (session, error) {
+func (m *model) openRanks(ctx context.Context, art *artifact.Artifact, first *deviceSession, want string, given weights.Source) (session, error) {
 	s := &ranksSession{name: first.name, closers: first.closers}
-	members, err := m.members(art, s, first.device, want)
+	var members []weftruntime.Member
+	var err error
+	if first.world.Size > 1 {
+		members = make([]weftruntime.Member, 1)
+		members[0], err = m.meet(ctx, art, first.world, s, first.device)
+	} else {
+		members, err = m.members(art, s, first.device, want)
+	}
 	if err == nil {
-		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda"} // virtual ranks disturb each other's captures
+		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda" && s.peers == nil} // virtual ranks disturb each other's captures
 		s.Ranks, err = weftruntime.OpenRanks(art, members, options)
 	}
 	if err != nil {
@@ -67,14 +79,9 @@ func (m *model) members(art *artifact.Artifact, s *ranksSession, first weftrunti
 		return nil, diag.Errorf(diag.WrongRanks, "", "the artifact is for %d ranks (mesh %s), and this process drives one GPU", mesh.Size(), mesh).
 			Suggest("run one process for each rank, or all ranks on one GPU with --virtual-ranks")
 	}
-	timeout, echo, err := comm.FindTimeout(m.ranks.timeout, os.LookupEnv)
+	timeout, err := m.timeout(true)
 	if err != nil {
 		return nil, err
-	}
-	if echo != "" {
-		d := diag.Errorf(diag.CollectiveStuck, "NCCL_TIMEOUT_MS", "%s", echo)
-		d.Severity = diag.Note
-		m.warn(diag.List{d})
 	}
 	if mesh.Size() > maxLocalRanks {
 		return nil, diag.Errorf(diag.WrongRanks, "", "the artifact is for %d ranks (mesh %s); one process drives %d at most", mesh.Size(), mesh, maxLocalRanks)
@@ -83,7 +90,7 @@ func (m *model) members(art *artifact.Artifact, s *ranksSession, first weftrunti
 	members := make([]weftruntime.Member, 0, mesh.Size())
 	for rank := range mesh.Size() {
 		if rank > 0 {
-			if device, err = openDevice(s.name, want, targetNames(art)); err != nil {
+			if device, err = openDevice(s.name, want, targetNames(art), 0); err != nil {
 				return nil, err
 			}
 			s.closers = append(s.closers, device)
@@ -92,6 +99,17 @@ func (m *model) members(art *artifact.Artifact, s *ranksSession, first weftrunti
 		members = append(members, weftruntime.Member{Rank: rank, Device: device, Communicator: local.Rank(rank, device, recorder), Recorder: recorder})
 	}
 	return members, nil
+}
+
+// timeout is how long ranks wait for each other. echo says what NCCL_TIMEOUT_MS did.
+func (m *model) timeout(echo bool) (time.Duration, error) {
+	timeout, text, err := comm.FindTimeout(m.ranks.timeout, os.LookupEnv)
+	if err == nil && text != "" && echo {
+		d := diag.Errorf(diag.CollectiveStuck, "NCCL_TIMEOUT_MS", "%s", text)
+		d.Severity = diag.Note
+		m.warn(diag.List{d})
+	}
+	return timeout, err
 }
 
 // maxLocalRanks bounds what a process opens.
@@ -134,7 +152,7 @@ func (s *ranksSession) run(ctx context.Context, entry string, inputs []*ir.Tenso
 		return nil, err
 	}
 	r, err := s.RunEach(ctx, entry, s.inputsOf(inputs))
-	if err != nil {
+	if err = s.ended(err); err != nil {
 		return nil, err
 	}
 	return s.wholes(r), nil
@@ -159,7 +177,7 @@ func (s *ranksSession) repeat(ctx context.Context, entry string, inputs []*ir.Te
 		each()
 	}
 	r, err := b.Download()
-	if err != nil {
+	if err = s.ended(err); err != nil {
 		return nil, err
 	}
 	return s.wholes(r), nil
@@ -167,6 +185,10 @@ func (s *ranksSession) repeat(ctx context.Context, entry string, inputs []*ir.Te
 
 func (s *ranksSession) state(name string) (*ir.Tensor, error) {
 	g, err := s.Ranks.State(name)
+	if s.states == nil {
+		s.states = map[string]weftruntime.Global{}
+	}
+	s.states[name] = g
 	return g.Whole, err
 }
 
@@ -201,7 +223,11 @@ func (s *ranksSession) apart(outputs []output) ([]output, error) {
 			return nil, err
 		}
 		for i, part := range parts {
-			prefix := rankPrefix(s.Members()[i].Rank)
+			rank := int64(i) // rank 0 of several processes has the parts of all
+			if s.peers == nil {
+				rank = s.Members()[i].Rank
+			}
+			prefix := rankPrefix(rank)
 			of := output{prefix + o.key, "", part}
 			if o.name != "" {
 				of.name = prefix + o.name
@@ -215,8 +241,7 @@ func (s *ranksSession) apart(outputs []output) ([]output, error) {
 // parts is what each rank has of an output or state.
 func (s *ranksSession) parts(key string) ([]*ir.Tensor, error) {
 	if name, ok := strings.CutPrefix(key, afterStatePrefix); ok {
-		g, err := s.Ranks.State(name)
-		return g.Parts, err
+		return s.states[name].Parts, nil
 	}
 	for i, g := range s.outputs {
 		if key == fmt.Sprintf("out.%d", i) {

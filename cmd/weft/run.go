@@ -102,6 +102,9 @@ type outputReport struct {
 }
 
 func (a *app) run(ctx context.Context, path string, f *runFlags) error {
+	if n := f.ranks.launch.processes; n != 0 {
+		return a.launch(ctx, path, n)
+	}
 	path, err := a.input(path)
 	if err != nil {
 		return err
@@ -114,7 +117,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		return err
 	}
 	defer m.Close()
-	m.ranks = f.ranks
+	m.ranks, m.stderr = f.ranks, a.stderr
 	s, err := choose(m.entries(), f.entry)
 	if err != nil {
 		return err
@@ -236,6 +239,9 @@ func (a *app) runSession(ctx context.Context, session session, s signature, inpu
 	}
 	outputs, err := outputsOf(s, tensors, session.state)
 	if ranks, ok := session.(*ranksSession); ok && err == nil {
+		if ranks.others() {
+			return nil
+		}
 		outputs, err = ranks.apart(outputs)
 	}
 	if err != nil {

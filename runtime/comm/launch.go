@@ -23,6 +23,7 @@ import (
 // Launch is a command to be started once for each rank, on this host.
 type Launch struct {
 	Path   string
+	Name   string // argv[0]; Path where it is empty
 	Args   []string
 	Ranks  int
 	Env    []string  // of all; those of the ranks are added
@@ -75,6 +76,9 @@ func (l Launch) Run(ctx context.Context) (status int, err error) {
 	for rank := range l.Ranks {
 		world := World{Rank: rank, Size: l.Ranks, LocalRank: rank, LocalSize: l.Ranks, Address: listener.Addr().String(), Token: token}
 		cmd := exec.Command(l.Path, l.Args...)
+		if l.Name != "" {
+			cmd.Args[0] = l.Name
+		}
 		lines := &prefixed{to: stderr, prefix: fmt.Sprintf("[rank %d] ", rank)}
 		more := &prefixed{to: stderr, prefix: lines.prefix}
 		cmd.Env, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = world.Environ(l.Env), more, lines, dieWithParent()

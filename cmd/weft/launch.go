@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weft/ir/diag"
+	"weft/ir/diag/render"
+	"weft/ir/plan"
+	weftruntime "weft/runtime"
+	"weft/runtime/artifact"
+	"weft/runtime/comm"
+)
+
+// launchFlags say how the processes of a run find each other.
+type launchFlags struct {
+	processes int
+	world     comm.WorldFlags
+}
+
+func (f *launchFlags) add(cmd *cobra.Command) {
+	f.world = comm.NoWorldFlags
+	flags := cmd.Flags()
+	flags.IntVar(&f.processes, "nproc", 0, "start `N` processes on this host, one for each rank of the mesh")
+	flags.IntVar(&f.world.Rank, "rank", -1, "rank of this process, where no launcher tells it (see docs/launching.md)")
+	flags.IntVar(&f.world.Size, "world-size", -1, "number of processes, with --rank")
+	flags.StringVar(&f.world.Address, "rendezvous", "", "where the ranks meet, `HOST:PORT` of rank 0 (MASTER_ADDR and MASTER_PORT)")
+}
+
+// launch starts this command once for each rank and waits. The exit status is that of the first
+// process that failed.
+func (a *app) launch(ctx context.Context, path string, n int) error {
+	switch {
+	case n < 1 || n > maxLocalRanks:
+		return diag.Errorf(diag.CommandLine, "", "--nproc takes 1 to %d", maxLocalRanks)
+	case path == "-":
+		return diag.Errorf(diag.CommandLine, "", "--nproc does not go with - (standard input), which one process could read")
+	case isArtifact(path): // what cannot work is said once, and not by every rank
+		art, err := artifact.Open(path)
+		if err != nil {
+			return err
+		}
+		mesh := art.Manifest.Mesh.Program()
+		if err := errors.Join(comm.World{Size: n, Launcher: "--nproc"}.CheckSize(mesh.String(), mesh.Size()), art.Close()); err != nil {
+			return err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return diag.Errorf(diag.RankFailed, "", "the file of this program is not known: %v", err).Because(err)
+	}
+	l := comm.Launch{Path: self, Name: os.Args[0], Args: withoutFlag(a.args, "nproc"), Ranks: n, Env: os.Environ(), Stdout: a.stdout, Stderr: a.stderr}
+	a.status, err = l.Run(ctx)
+	return err
+}
+
+// withoutFlag takes a flag with a value off a command line.
+func withoutFlag(args []string, name string) []string {
+	var list []string
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--":
+			return append(list, args[i:]...)
+		case args[i] == "--"+name:
+			i++
+		case !strings.HasPrefix(args[i], "--"+name+"="):
+			list = append(list, args[i])
+		}
+	}
+	return list
+}
+
+// findWorld finds this process's place. Where an artifact for one rank runs, variables that make no
+// sense are left alone.
+func (m *model) findWorld(ranks int64) (comm.World, error) {
+	w, err := comm.FindHere(m.ranks.launch.world)
+	switch {
+	case err != nil && ranks > 1:
+		return w, err
+	case err != nil:
+		return comm.World{Size: 1}, nil
+	case w.Size > 1:
+		var mesh string
+		if ranks == 1 {
+			mesh = "none"
+		}
+		return w, w.CheckSize(mesh, ranks)
+	}
+	return w, nil
+}
+
+// ordinal is the number of the device for this process: its rank among those of its host.
+func (m *model) ordinal() int {
+	w, err := comm.FindHere(m.ranks.launch.world)
+	if err != nil || w.Size == 1 {
+		return 0
+	}
+	return w.LocalRank
+}
+
+// meet connects this process with those of the other ranks and gives its member.
+func (m *model) meet(ctx context.Context, art *artifact.Artifact, world comm.World, s *ranksSession, device weftruntime.Device) (member weftruntime.Member, err error) {
+	o := comm.Options{World: world, Mesh: art.Manifest.Mesh.Program(), Digest: art.Digest(), Recorder: weftruntime.NewRecorder(int64(world.Rank))}
+	if o.Timeout, err = m.timeout(world.Rank == 0); err != nil {
+		return member, err
+	}
+	if o.Listener, err = comm.Inherited(os.LookupEnv); err != nil {
+		return member, err
+	}
+	o.Warn = func(d *diag.Diagnostic) { render.Write(m.stderr, render.Text, diag.List{d}, version().Version) } // now: rank 0 goes on waiting
+	o.Fatal = func(err error) {
+		fmt.Fprintln(m.stderr, err)
+		os.Exit(int(diag.ExitStatus(err)))
+	}
+	if s.peers, err = comm.Meet(ctx, o); err != nil {
+		return member, err
+	}
+	s.closers = append(s.closers, s.peers)
+	member = weftruntime.Member{Rank: int64(world.Rank), Device: device, Recorder: o.Recorder}
+	if s.name != "cuda" {
+		member.Communicator = s.peers.Communicator(device)
+		return member, nil
+	}
+	gpu, ok := device.(comm.GPU)
+	if !ok {
+		panic("BUG: a CUDA device that NCCL cannot use")
+	}
+	axes, err := collectiveAxes(art)
+	if err != nil {
+		s.peers.Abort(err)
+		return member, err
+	}
+	nccl, err := s.peers.NCCL(ctx, gpu, axes)
+	if err != nil {
+		return member, err
+	}
+	s.closers = append(s.closers, nccl)
+	member.Communicator = nccl
+	return member, nil
+}
+
+// collectiveAxes lists the axes of the plans' collectives, each list once, in the same order on all ranks.
+func collectiveAxes(art *artifact.Artifact) ([][]string, error) {
+	var list [][]string
+	for _, t := range art.Manifest.Targets {
+		for _, e := range art.Manifest.Entries {
+			data, err := art.Plan(t.Name, e.Name, "")
+			if err != nil {
+				return nil, err
+			}
+			p, err := plan.Decode(data)
+			if err != nil {
+				return nil, err
+			}
+			for _, step := range p.Flat() {
+				if c := step.Collective; c != nil && c.Ranks > 1 && !slices.ContainsFunc(list, func(have []string) bool { return slices.Equal(have, c.Axes) }) {
+					list = append(list, c.Axes)
+				}
+			}
+		}
+	}
+	return list, nil
+}
+
+// others tells whether this process is a rank other than 0: rank 0 prints and writes for all.
+func (s *ranksSession) others() bool { return s.peers != nil && s.peers.Rank() > 0 }
+
+// ended is the error of a run that was given up while this rank's device still worked.
+func (s *ranksSession) ended(err error) error {
+	if err == nil && s.peers != nil {
+		return s.peers.Err()
+	}
+	return err
+}
