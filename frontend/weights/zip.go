@@ -230,6 +230,9 @@ func (z *Zip) Bytes(name string) ([]byte, error) {
 	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF { // the end verifies the checksum
 		return nil, badZip(quote(name), "cannot be inflated to its %d bytes: %v", m.Size, err)
 	}
+	if m.crc == 0 && crc32.ChecksumIEEE(data) != 0 { // archive/zip takes 0 for no checksum
+		return nil, badZip(quote(name), "the checksum of the contents is wrong")
+	}
 	return data, nil
 }
 
