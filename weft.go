@@ -515,6 +515,9 @@ func (c *Compiled) origin(s ir.State) (artifact.From, error) {
 	if s.Kind == ir.Prepared {
 		return artifact.From{Prepared: &artifact.Prepared{Entry: initEntry}}, nil
 	}
+	if s.Kind == ir.Generator {
+		return artifact.From{Random: &artifact.Random{Name: s.Name}}, nil // integers: zeros
+	}
 	how := c.config.Weights
 	if seed, ok, err := weights.ParseRandom(how); ok || err != nil {
 		return artifact.From{Random: &artifact.Random{Seed: seed, Name: sourceName(s)}}, err

@@ -407,6 +407,9 @@ func (s *subject) states() (weights.Source, map[string]*ir.Tensor) {
 			shape[d], _ = dim.IsConst()
 		}
 		v := styled(rand.New(rand.NewPCG(uint64(i), 77)), s.spec.styles[st.Name], st.Type.DType, shape)
+		if st.Kind == ir.Generator {
+			clear(v.Data) // as artifacts have it
+		}
 		values[st.Name] = v
 		regions = append(regions, weights.Region{Name: sourceName(st), DType: v.DType, Shape: shape, Data: v.Data})
 	}

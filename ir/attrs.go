@@ -80,6 +80,14 @@ type (
 		UniqueIndices              bool // no element is updated twice
 		IndicesAreSorted           bool // index vectors are in ascending order
 	}
+	// RngAttrs gives the type and shape of random numbers, and the stream of the generator that they are:
+	// operations of one offset differ in it. Normal numbers take two streams, Stream and the next.
+	RngAttrs struct {
+		Distribution Distribution
+		Type         DType
+		Dims         []Dim
+		Stream       int64
+	}
 	// ReduceAttrs combines along Axes (ascending); they vanish from the shape.
 	ReduceAttrs struct {
 		Combine Combine
@@ -179,6 +187,7 @@ func (*AxesAttrs) attrs()         {}
 func (*DynamicSliceAttrs) attrs() {}
 func (*GatherAttrs) attrs()       {}
 func (*ScatterAttrs) attrs()      {}
+func (*RngAttrs) attrs()          {}
 func (*ReduceAttrs) attrs()       {}
 func (*ArgReduceAttrs) attrs()    {}
 func (*ReduceWindowAttrs) attrs() {}
@@ -259,6 +268,27 @@ func (c Combine) MarshalText() ([]byte, error) { return []byte(c.String()), nil 
 // UnmarshalText reads the name.
 func (c *Combine) UnmarshalText(text []byte) error {
 	return parseName(combineNames, "combination", text, c)
+}
+
+// Distribution is how random numbers are distributed.
+type Distribution uint8
+
+const (
+	Uniform Distribution = iota // floats in [0, 1): multiples of 2^-24, or of 2^-53, 2^-11, 2^-8 for f64, f16, bf16
+	Normal                      // floats of mean 0 and variance 1
+	Bits                        // integers and bools whose bits are independent
+)
+
+var distributionNames = []string{"uniform", "normal", "bits"}
+
+func (d Distribution) String() string { return distributionNames[d] }
+
+// MarshalText gives the name.
+func (d Distribution) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the name.
+func (d *Distribution) UnmarshalText(text []byte) error {
+	return parseName(distributionNames, "distribution", text, d)
 }
 
 // Group is the kind of a kernel group.

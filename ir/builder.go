@@ -303,3 +303,6 @@ func (b *Builder) Convolution(x, kernel Value, a *ConvolutionAttrs) Value {
 func (b *Builder) Attention(a *AttentionAttrs, operands ...Value) Value {
 	return b.one(OpAttention, a, operands...)
 }
+
+// Rng makes random numbers from the generator's state.
+func (b *Builder) Rng(state Value, a *RngAttrs) Value { return b.one(OpRng, a, state) }

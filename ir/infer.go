@@ -681,3 +681,20 @@ func inferKernel(op *Op, in []Type, e *Entry) ([]Type, error) {
 	}
 	return blockTypes(op.Regions[0].Results, e), nil
 }
+
+// inferRng: the state of the generator is a seed and an offset.
+func inferRng(op *Op, in []Type, _ *Entry) ([]Type, error) {
+	a := op.Attrs.(*RngAttrs)
+	if in[0].DType != I64 || in[0].Rank() != 1 || !in[0].Shape[0].Is(2) {
+		return nil, fmt.Errorf("the generator's state is i64[2], not %s", in[0])
+	}
+	if a.Stream < 0 || a.Distribution > Bits {
+		return nil, fmt.Errorf("stream %d", a.Stream)
+	}
+	float := slices.Contains([]DType{F16, BF16, F32, F64}, a.Type)
+	whole := a.Type == Bool || a.Type.IsInteger() && a.Type.Bits() >= 8
+	if a.Distribution == Bits && !whole || a.Distribution != Bits && !float {
+		return nil, fmt.Errorf("no %s random numbers of type %s", a.Distribution, a.Type)
+	}
+	return []Type{TensorOf(a.Type, a.Dims...)}, nil
+}

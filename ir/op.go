@@ -83,6 +83,7 @@ const (
 	OpReverse
 	OpGather
 	OpScatter
+	OpRng
 	// reductions and scans
 	OpReduce
 	OpArgReduce
@@ -214,6 +215,7 @@ func kindTable() (t [NumKinds]KindInfo) {
 	t[OpReverse] = KindInfo{"reverse", ClassIndex, 1, 1, &AxesAttrs{}, 0, inferReverse, "Reverses the order along axes."}
 	t[OpGather] = KindInfo{"gather", ClassIndex, 2, 2, &GatherAttrs{}, 0, inferGather, "Slices of the first operand at starts taken from the second, clamped (StableHLO gather)."}
 	t[OpScatter] = KindInfo{"scatter", ClassIndex, 3, 3, &ScatterAttrs{}, 0, inferScatter, "The first operand with updates (third) combined in at indices (second); updates outside are dropped (StableHLO scatter). Sums are taken in row-major order of the updates."}
+	t[OpRng] = KindInfo{"rng", ClassIndex, 1, 1, &RngAttrs{}, 0, inferRng, "Random numbers: a function of the operand, an i64[2] of seed and offset, the stream and the element's index alone (docs/numerics.md)."}
 
 	t[OpReduce] = KindInfo{"reduce", ClassReduction, 1, 1, &ReduceAttrs{}, 0, inferReduce, "Combines along axes; floats accumulate in at least float32 and round once."}
 	t[OpArgReduce] = KindInfo{"arg_reduce", ClassReduction, 1, 1, &ArgReduceAttrs{}, 0, inferArgReduce, "The index of the extreme element along an axis, i64."}

@@ -30,6 +30,7 @@ const (
 	Buffer    StateKind = "buffer"    // other named tensors of the model; may be written
 	Literal   StateKind = "literal"   // tensors in the model file that have no role of their own
 	Prepared  StateKind = "prepared"  // made by the init entry from other states
+	Generator StateKind = "generator" // seed and offset of random numbers, 0 unless a run sets them; no weights file has it
 )
 
 // State is a named tensor that outlives a run.

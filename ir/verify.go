@@ -148,7 +148,7 @@ func (v *verifier) program() {
 		if !v.typ(place, s.Type) {
 			return
 		}
-		if !slices.Contains([]StateKind{Parameter, Buffer, Literal, Prepared}, s.Kind) {
+		if !slices.Contains([]StateKind{Parameter, Buffer, Literal, Prepared, Generator}, s.Kind) {
 			v.fail(place, "V3", "there is no state kind %q", s.Kind)
 		}
 		v.shard(place, s.Shard, s.Type)

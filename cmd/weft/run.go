@@ -24,6 +24,8 @@ type runFlags struct {
 	relative, absolute             float64
 	relativeGiven, absoluteGiven   bool
 	steps                          int
+	seed                           uint64
+	seedGiven                      bool
 	asJSON                         bool
 }
 
@@ -45,6 +47,7 @@ func (a *app) runCommand() *cobra.Command {
 		Args: exactly("an ARTIFACT or FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.relativeGiven, f.absoluteGiven = cmd.Flags().Changed("rtol"), cmd.Flags().Changed("atol")
+			f.seedGiven = cmd.Flags().Changed("seed")
 			switch {
 			case f.device == "":
 				return usage(cmd, "--device is missing").Suggest("it takes %s", listText(devices))
@@ -71,6 +74,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.StringVar(&f.expect, "expect", "", "compare outputs with `FILE`; exit status 1 where they differ")
 	flags.Float64Var(&f.relative, "rtol", 0, "relative tolerance of --expect (by type: f32 1e-4, bf16 2e-2, f16 4e-3, f64 1e-9)")
 	flags.Float64Var(&f.absolute, "atol", 0, "absolute tolerance of --expect (by type: f32 1e-5, bf16 1e-2, f16 2e-3, f64 1e-9)")
+	flags.Uint64Var(&f.seed, "seed", 0, "`SEED` of the random numbers that the model draws")
 	flags.IntVar(&f.steps, "steps", 1, "run `N` times and print how long each took")
 	f.ranks.add(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
@@ -150,6 +154,9 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	}
 	values, err := m.givenWeights(f.weights, states)
 	if err != nil {
+		return err
+	}
+	if values, err = m.seeded(values, f.seed, f.seedGiven); err != nil {
 		return err
 	}
 	session, err := m.open(ctx, f.device, f.target, values)

@@ -33,6 +33,7 @@ var rules = sync.OnceValue(func() map[ir.Kind]rule {
 		ir.OpDotGeneral:         (*evaluator).dot,
 		ir.OpConvolution:        (*evaluator).convolution,
 		ir.OpScatter:            (*evaluator).scatter,
+		ir.OpRng:                (*evaluator).rng,
 	}
 })
 

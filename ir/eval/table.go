@@ -64,6 +64,7 @@ func evaluations() (t [ir.NumKinds]evalFunc) {
 	t[ir.OpReverse] = moving(reverse, 0)
 	t[ir.OpGather] = moving(gather, 0)
 	t[ir.OpScatter] = scatter
+	t[ir.OpRng] = single(rng)
 	t[ir.OpReduce] = single(reduce)
 	t[ir.OpArgReduce] = single(argReduce)
 	t[ir.OpReduceWindow] = single(reduceWindow)

@@ -34,6 +34,8 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 		switch {
 		case op.Kind == ir.OpAttention && !hasKernel(e, op):
 			replace(b, op, attention(builder, op))
+		case op.Kind == ir.OpRng && op.Attrs.(*ir.RngAttrs).Distribution == ir.Normal:
+			replace(b, op, normal(builder, op))
 		case op.Kind == ir.OpSort && sortsLong(p, e, op):
 			replace(b, op, longSort(builder, op)...)
 		case op.Kind == ir.OpScatter && sortsScatter(p, e, op):

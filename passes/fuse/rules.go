@@ -56,7 +56,7 @@ var cheap = map[ir.Kind]bool{ir.OpAbs: true, ir.OpNegate: true, ir.OpNot: true, 
 	ir.OpXor: true, ir.OpCompare: true, ir.OpSelect: true, ir.OpClamp: true}
 
 func costly(op *ir.Op) bool {
-	return op.Kind.Info().Class == ir.ClassElementwise && !cheap[op.Kind]
+	return op.Kind == ir.OpRng || op.Kind.Info().Class == ir.ClassElementwise && !cheap[op.Kind]
 }
 
 // contracts tells whether an operation runs as a tiled contraction: a matrix product of some
