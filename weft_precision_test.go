@@ -1,12 +1,15 @@
 package weft_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"weft"
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/eval"
+	"weft/passes/canonicalize"
+	"weft/passes/precision"
 	"weft/runtime"
 	"weft/runtime/emu"
 )
@@ -90,4 +93,62 @@ func evaluate(t *testing.T, c *weft.Compiled, model string, inputs []*ir.Tensor)
 		t.Fatal(err)
 	}
 	return r.Outputs
+}
+
+// TestPolicies applies policies to every fixture and program: what comes out is valid, and keeps the
+// rules of precision.Check, which the pass holds itself to.
+func TestPolicies(t *testing.T) {
+	var policies []precision.Policy
+	for _, text := range []string{"bf16", "compute=fp16,params=fp16,reduce=fp16,output=fp16", "tf32"} {
+		policy, err := precision.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		policies = append(policies, policy)
+	}
+	models, err := filepath.Glob("testdata/models/*/model.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := filepath.Glob("testdata/programs/*.weft")
+	if err != nil || len(models)*len(programs) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	changed := 0
+	for _, file := range append(models, programs...) {
+		imported, err := weft.Import([]weft.File{{Path: file}}, nil, false)
+		if err != nil {
+			continue // other tests say which files are refused
+		}
+		for _, policy := range policies {
+			p := imported.Program.Clone()
+			if _, err := canonicalize.Run(p); err != nil {
+				t.Fatal(err)
+			}
+			r, err := precision.Run(p, policy)
+			if err == nil {
+				err = ir.Verify(p)
+			}
+			if err != nil {
+				t.Errorf("%s, %s: %v", file, policy, err)
+			}
+			if r.Changed {
+				changed++
+			}
+			again, err := precision.Run(p, policy)
+			if err != nil {
+				t.Errorf("%s, %s, a second time: %v", file, policy, err)
+			}
+			if again.Changed && policy.Output == ir.InvalidDType && !policy.TF32 {
+				t.Errorf("%s, %s: a second run changes something", file, policy)
+			}
+		}
+		if imported.Weights != nil {
+			imported.Weights.Close()
+		}
+	}
+	t.Logf("%d programs changed", changed)
+	if changed < 100 {
+		t.Errorf("policies changed only %d programs", changed)
+	}
 }

@@ -109,10 +109,10 @@ func (r *rewriter) narrowProduct(op *ir.Op) {
 	switch a := op.Attrs.(type) {
 	case *ir.DotAttrs:
 		n := *a
-		n.To, attrs = to, &n
+		n.To, n.Precision, attrs = to, ir.FullPrecision, &n
 	case *ir.ConvolutionAttrs:
 		n := *a
-		n.To, attrs = to, &n
+		n.To, n.Precision, attrs = to, ir.FullPrecision, &n
 		if to != ir.F32 {
 			n.To = ir.InvalidDType // the operands' type has no other text
 		}
