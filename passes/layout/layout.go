@@ -117,7 +117,7 @@ func (l *layouter) convolution(op *ir.Op) bool {
 	x := op.Operands[0]
 	channels, ok := l.entry.Type(w).Shape[1].IsConst()
 	switch {
-	case !ok:
+	case !ok || l.pack(op):
 	case l.stored[x]:
 		op.Operands[1] = l.kernel(w)
 	case channels >= minChannels && channels%4 == 0:

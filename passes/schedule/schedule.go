@@ -223,6 +223,19 @@ func (s scheduler) copiesChannels(region *ir.Block, c *ir.Op) bool {
 	return channelsLast(region, c.Operands[0]) && s.entry.Type(c.Operands[1]).Shape[1].DivisibleBy(8, s.program.Divisor)
 }
 
+// copiesPatches tells whether a convolution's images come by asynchronous copies of eight
+// neighbours along the innermost axis: patches side by side, as vision transformers take them.
+func (s scheduler) copiesPatches(region *ir.Block, c *ir.Op) bool {
+	a := c.Attrs.(*ir.ConvolutionAttrs)
+	last := len(a.Strides) - 1
+	x, w := s.entry.Type(c.Operands[0]).Shape, s.entry.Type(c.Operands[1]).Shape
+	if adjacentAxis(region, c.Operands[0], len(x)) != len(x)-1 || adjacentAxis(region, c.Operands[1], len(w)) != len(w)-1 {
+		return false
+	}
+	return a.Strides[last]%8 == 0 && a.Low[last].Is(0) && a.LhsDilation[last] == 1 && a.RhsDilation[last] == 1 && !a.ReverseKernel &&
+		x[len(x)-1].DivisibleBy(8, s.program.Divisor) && w[len(w)-1].DivisibleBy(8, s.program.Divisor)
+}
+
 // pointwise tells whether a convolution reads each element of its input once.
 func (s scheduler) pointwise(op *ir.Op) bool {
 	a := op.Attrs.(*ir.ConvolutionAttrs)
@@ -247,7 +260,7 @@ func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool)
 		if t != ir.F16 && t != ir.BF16 && !tf32 || s.entry.Type(c.Results[0]).DType == ir.F64 {
 			return ir.Schedule{}, false
 		}
-		if c.Kind == ir.OpConvolution && !s.pointwise(c) && !s.copiesChannels(op.Regions[0], c) {
+		if c.Kind == ir.OpConvolution && !s.pointwise(c) && !s.copiesChannels(op.Regions[0], c) && !s.copiesPatches(op.Regions[0], c) {
 			tiles = windowTiles
 		}
 	}
