@@ -58,17 +58,18 @@ func TestErrorsPage(t *testing.T) {
 	for _, code := range slices.Sorted(maps.Keys(examples)) {
 		t.Errorf("testdata/errors/%s.txtar is of no known code", code)
 	}
-	if *update {
-		if err := os.WriteFile(page, []byte(b.String()), 0o666); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
 	have, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != b.String() {
+	// Digests change with kernels, and are no reason to write the page again.
+	switch steady := func(s string) string { return changing.ReplaceAllString(s, "#") }; {
+	case steady(string(have)) == steady(b.String()):
+	case *update:
+		if err := os.WriteFile(page, []byte(b.String()), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	default:
 		t.Errorf("docs/errors.md is out of date; go test ./cmd/weft -run TestErrorsPage -update writes it\n%s", cmp.Diff(string(have), b.String()))
 	}
 }
