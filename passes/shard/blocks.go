@@ -34,6 +34,10 @@ func (w *rewriter) planGathers() gathers {
 		}
 	}
 	for n, op := range w.e.Body.Ops {
+		if w.castOfStored(op) {
+			index[op.Results[0]] = index[op.Operands[0]]
+			continue
+		}
 		(&ir.Block{Ops: []*ir.Op{op}}).Uses(func(v *ir.Value) {
 			i, ok := index[*v]
 			if !ok {
@@ -67,6 +71,23 @@ func (w *rewriter) planGathers() gathers {
 		}
 	}
 	return g
+}
+
+// castOfStored tells whether an operation makes a parameter narrower that is stored divided: that is done
+// to what is stored, so that less is gathered.
+func (w *rewriter) castOfStored(op *ir.Op) bool {
+	if op.Kind != ir.OpConvert || w.e.Type(op.Results[0]).DType.Bits() >= w.e.Type(op.Operands[0]).DType.Bits() {
+		return false
+	}
+	i := slices.Index(w.e.Body.Params, op.Operands[0])
+	return i >= 0 && w.e.Inputs[i].State != "" && !w.stored[w.e.Inputs[i].State].Equal(w.of(op.Operands[0]))
+}
+
+// castStored emits such an operation.
+func (w *rewriter) castStored(op *ir.Op) {
+	p := w.now[op.Operands[0]]
+	p.value = w.emit(op, []placed{p}, []ir.Sharding{p.shard})[0]
+	w.now[op.Results[0]] = p
 }
 
 // otherBetween tells whether another layer is used between two operations.

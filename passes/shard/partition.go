@@ -134,6 +134,11 @@ func (w *rewriter) op(op *ir.Op) {
 		if w.throughPartial(op) {
 			return
 		}
+	case ir.OpConvert:
+		if w.castOfStored(op) {
+			w.castStored(op)
+			return
+		}
 	}
 	w.ruled(op, r)
 }
