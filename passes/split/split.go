@@ -1,4 +1,4 @@
-// Package split does reductions in stages. One that has too few rows to keep a GPU busy becomes two: one of parts of the rows,
+// Package split does reductions and cumulative operations in stages. One that has too few rows to keep a GPU busy becomes two: one of parts of the rows,
 // whose results are a tensor of its own, and one of the parts. The order in which elements are combined stays fixed by the
 // program. The pass runs before fuse, so that what precedes the reduction joins the first kernel and what follows the second.
 package split
@@ -33,6 +33,14 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 		if a, ok := op.Attrs.(*ir.ReduceAttrs); ok && op.Kind == ir.OpReduce {
 			s.b.Loc = op.Loc
 			if v, ok := s.split(op.Operands[0], a.Combine, a.Axes); ok {
+				definedBy(b, v, op.Results[0])
+				changed = true
+				continue
+			}
+		}
+		if a, ok := op.Attrs.(*ir.CumulativeAttrs); ok {
+			s.b.Loc = op.Loc
+			if v, ok := s.cumulative(op.Operands[0], a); ok {
 				definedBy(b, v, op.Results[0])
 				changed = true
 				continue
@@ -106,21 +114,26 @@ func (s splitter) reduce(x ir.Value, c ir.Combine, axes []int) ir.Value {
 func (s splitter) reduceParts(x ir.Value, c ir.Combine, lo, hi int, parts int64) ir.Value {
 	shape := s.b.Shape(x)
 	run := ir.Product(shape[lo:hi])
-	part, ok := run.DivExact(ir.Const(parts))
-	if !ok {
-		part = run.CeilDiv(8 * parts).MulConst(8) // parts start at multiples of 16 bytes
-	}
-	whole := part.MulConst(parts)
 	before, after := shape[:lo], shape[hi:]
 	x = s.b.Reshape(x, slices.Concat(before, []ir.Dim{run}, after))
-	if !whole.Equal(run) {
-		rank := len(before) + 1 + len(after)
-		low, high := make([]ir.Dim, rank), make([]ir.Dim, rank)
-		high[lo] = whole.Sub(run)
-		x = s.b.Pad(x, s.identity(c, s.b.DType(x)), low, high, make([]int64, rank))
-	}
-	x = s.b.Reshape(x, slices.Concat(before, []ir.Dim{ir.Const(parts), part}, after))
+	x = s.cut(x, c, lo, parts)
 	return s.b.Reduce(c, x, lo+1)
+}
+
+// cut makes two axes of one: parts, and the elements of each. What the last part lacks is filled with neutral elements.
+func (s splitter) cut(x ir.Value, c ir.Combine, axis int, parts int64) ir.Value {
+	shape := slices.Clone(s.b.Shape(x))
+	part, ok := shape[axis].DivExact(ir.Const(parts))
+	if !ok {
+		part = shape[axis].CeilDiv(8 * parts).MulConst(8) // parts start at multiples of 16 bytes
+	}
+	if whole := part.MulConst(parts); !whole.Equal(shape[axis]) {
+		low, high := make([]ir.Dim, len(shape)), make([]ir.Dim, len(shape))
+		high[axis] = whole.Sub(shape[axis])
+		x = s.b.Pad(x, s.identity(c, s.b.DType(x)), low, high, make([]int64, len(shape)))
+	}
+	shape[axis] = part
+	return s.b.Reshape(x, slices.Insert(shape, axis, ir.Const(parts)))
 }
 
 // identity is the neutral element of a combination.
