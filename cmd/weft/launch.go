@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"weft/ir"
 	"weft/ir/diag"
 	"weft/ir/diag/render"
 	"weft/ir/plan"
@@ -28,9 +30,32 @@ func (f *launchFlags) add(cmd *cobra.Command) {
 	f.world = comm.NoWorldFlags
 	flags := cmd.Flags()
 	flags.IntVar(&f.processes, "nproc", 0, "start `N` processes on this host, one for each rank of the mesh")
-	flags.IntVar(&f.world.Rank, "rank", -1, "rank of this process, where no launcher tells it (see docs/launching.md)")
-	flags.IntVar(&f.world.Size, "world-size", -1, "number of processes, with --rank")
+	flags.Var(&rankOf{&f.world}, "rank", "this process is rank `R/N`, as 0/4; without it, what the launcher tells (docs/launching.md)")
 	flags.StringVar(&f.world.Address, "rendezvous", "", "where the ranks meet, `HOST:PORT` of rank 0 (MASTER_ADDR and MASTER_PORT)")
+}
+
+// rankOf is the value of --rank.
+type rankOf struct{ to *comm.WorldFlags }
+
+func (r *rankOf) Type() string { return "rank" }
+
+func (r *rankOf) String() string {
+	if r.to == nil || r.to.Size < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", r.to.Rank, r.to.Size)
+}
+
+// Set takes R/N.
+func (r *rankOf) Set(text string) error {
+	rank, size, _ := strings.Cut(text, "/")
+	n, err := strconv.Atoi(rank)
+	k, wrong := strconv.Atoi(size)
+	if err != nil || wrong != nil || n < 0 || n >= k || k > comm.MaxRanks {
+		return errors.New("it is not a rank and the number of ranks, such as 0/4")
+	}
+	r.to.Rank, r.to.Size = n, k
+	return nil
 }
 
 // launch starts this command once for each rank and waits. The exit status is that of the first
@@ -78,19 +103,15 @@ func withoutFlag(args []string, name string) []string {
 
 // findWorld finds this process's place. Where an artifact for one rank runs, variables that make no
 // sense are left alone.
-func (m *model) findWorld(ranks int64) (comm.World, error) {
+func (m *model) findWorld(mesh ir.Mesh) (comm.World, error) {
 	w, err := comm.FindHere(m.ranks.launch.world)
 	switch {
-	case err != nil && ranks > 1:
+	case err != nil && mesh.Size() > 1:
 		return w, err
 	case err != nil:
 		return comm.World{Size: 1}, nil
 	case w.Size > 1:
-		var mesh string
-		if ranks == 1 {
-			mesh = "none"
-		}
-		return w, w.CheckSize(mesh, ranks)
+		return w, w.CheckSize(mesh.String(), mesh.Size())
 	}
 	return w, nil
 }

@@ -102,12 +102,12 @@ func (m *model) openOn(ctx context.Context, s *deviceSession, want string, given
 			given, err = override(m.imported.Weights, given)
 		}
 	}
-	ranks := int64(1)
+	var mesh ir.Mesh
 	if err == nil {
-		ranks = art.Manifest.Mesh.Program().Size()
-		s.world, err = m.findWorld(ranks)
+		mesh = art.Manifest.Mesh.Program()
+		s.world, err = m.findWorld(mesh)
 	}
-	if err == nil && ranks > 1 {
+	if err == nil && mesh.Size() > 1 {
 		return m.openRanks(ctx, art, s, want, given)
 	}
 	if err == nil {

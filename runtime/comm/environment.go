@@ -148,7 +148,7 @@ func (env environment) ranks(flags WorldFlags) (World, launcher, error) {
 func (env environment) flagged(flags WorldFlags) (World, launcher, error) {
 	switch {
 	case flags.Rank < 0 || flags.Size < 0:
-		return World{}, launcher{}, diag.Errorf(diag.CommandLine, "", "--rank and --world-size are given together")
+		return World{}, launcher{}, diag.Errorf(diag.CommandLine, "", "a rank and the number of ranks are given together")
 	case flags.Rank >= flags.Size || flags.Size > MaxRanks:
 		return World{}, launcher{}, diag.Errorf(diag.WrongRanks, "", "there is no rank %d of %d", flags.Rank, flags.Size)
 	}
@@ -309,7 +309,11 @@ func (w World) CheckSize(mesh string, ranks int64) error {
 		return diag.Errorf(diag.WrongRanks, "", "the artifact is for %d ranks (mesh %s), and this is one process", ranks, mesh).
 			Suggest("start all ranks on this host with --nproc %d, or on several with torchrun --no-python, mpirun or srun", ranks)
 	}
-	return diag.Errorf(diag.WrongRanks, "", "the artifact is for %d ranks (mesh %s), and %s started %d", ranks, mesh, w.Launcher, w.Size)
+	what := fmt.Sprintf("%d ranks (mesh %s)", ranks, mesh)
+	if ranks == 1 {
+		what = "one rank"
+	}
+	return diag.Errorf(diag.WrongRanks, "", "the artifact is for %s, and %s started %d", what, w.Launcher, w.Size)
 }
 
 // Environ is env with the variables for a process of this world in place of what any launcher set.

@@ -62,7 +62,7 @@ func TestFind(t *testing.T) {
 		{name: "no address", env: "RANK=1 WORLD_SIZE=2", wrong: "W7104: this is rank 1 of 2 (torchrun), and MASTER_ADDR"},
 		{name: "no port", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h", wrong: "MASTER_PORT, where the ranks meet, is not set"},
 		{name: "bad port", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=99999", wrong: `W7104: MASTER_PORT is "99999"`},
-		{name: "half of the flags", flags: WorldFlags{Rank: 1, Size: -1}, wrong: "W0001: --rank and --world-size"},
+		{name: "half of the flags", flags: WorldFlags{Rank: 1, Size: -1}, wrong: "W0001: a rank and the number of ranks"},
 		{name: "wrong flags", flags: WorldFlags{Rank: 3, Size: 3}, wrong: "W7100: there is no rank 3 of 3"},
 		{name: "wrong address", flags: WorldFlags{Rank: 0, Size: 3, Address: "h"}, wrong: "W0001: --rendezvous"},
 	} {
