@@ -154,6 +154,7 @@ func importGraph(data []byte, constant func(string) *ir.Tensor, opt Options) (*M
 	im := &importer{ep: ep, constant: constant, prog: &ir.Program{}, entry: &ir.Entry{Name: name},
 		dims: map[string]ir.Dim{}, states: map[string]*tensor{}, outputs: map[string]bool{}}
 	im.prog.Entries = []*ir.Entry{im.entry}
+	im.random = lower.NewGenerator(im.prog, im.entry)
 	if err := im.build(); err != nil {
 		return nil, err
 	}
@@ -305,6 +306,9 @@ func (a *archive) source(p *ir.Program) (weights.Source, error) {
 	var regions []weights.Region
 	var missing diag.List
 	for _, s := range p.States {
+		if s.Kind == ir.Generator {
+			continue
+		}
 		r, bad := a.region(s.Name)
 		if bad == nil {
 			if t := ir.TensorOf(r.DType, ir.Consts(r.Shape...)...); !t.Equal(s.Type) {

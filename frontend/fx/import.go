@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"weft/frontend/lower"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -16,6 +17,7 @@ type importer struct {
 	constant func(name string) *ir.Tensor // data of a lifted constant, nil when there is none
 	prog     *ir.Program
 	entry    *ir.Entry
+	random   *lower.Generator
 	dims     map[string]ir.Dim // by expression text
 	unlisted []unsupported
 	warnings diag.List

@@ -43,13 +43,7 @@ func nnRules() map[string]rule {
 		"_native_batch_norm_legit.default":                    values((*call).nativeBatchNorm),
 		"scaled_dot_product_attention.default":                value((*call).attention),
 		"_scaled_dot_product_flash_attention_for_cpu.default": values((*call).flashAttention),
-		"native_dropout.default": values(func(c *call) []ir.Value {
-			x := c.tensor("input")
-			p, train := c.float("p", 0), c.bool("train", false)
-			c.require(!train || p == 0, "in training mode")
-			return []ir.Value{x, c.b.Full(c.b.Type(x).With(ir.Bool), 1)}
-		}),
-		"cosine_similarity.default": value((*call).cosineSimilarity),
+		"cosine_similarity.default":                           value((*call).cosineSimilarity),
 	}
 	addConvolutionRules(t)
 	addPoolRules(t)

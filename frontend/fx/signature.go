@@ -151,10 +151,11 @@ func (im *importer) bindOutputs(s *scope, inputs []userInput) {
 		}
 	}
 	for _, st := range im.prog.States {
-		if t := im.states[st.Name]; t.base.written {
+		if t := im.states[st.Name]; t != nil && t.base.written {
 			im.entry.AddOutput(st.Name, st.Name, t.read(s.b))
 		}
 	}
+	im.random.Close(s.b)
 }
 
 // replacement is the new value that a graph output gives an input or state.

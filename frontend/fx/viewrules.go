@@ -120,8 +120,12 @@ var singleViews = map[string]viewRule{
 	},
 	"dropout.default alpha_dropout.default feature_dropout.default feature_alpha_dropout.default": func(c *call, t *tensor) *tensor {
 		p := c.float("p", 0.5)
-		c.require(!c.bool("train", false) || p == 0, "in training mode")
-		return newView(c.b, t, aliasView{})
+		if !c.bool("train", false) || p == 0 {
+			return newView(c.b, t, aliasView{})
+		}
+		c.require(c.node.target == "torch.ops.aten.dropout.default", "in training mode")
+		y, _ := c.random.Dropout(c.b, c.autocast(t.read(c.b)), p)
+		return newTensor(y)
 	},
 	"view.dtype": func(c *call, t *tensor) *tensor {
 		to := c.dtype("dtype", ir.F32)

@@ -129,6 +129,7 @@ func (im *importer) graph() {
 		im.entry.AddOutput(out.name, "", v)
 		im.compareDeclared(out, v)
 	}
+	im.random.Close(s.b)
 	for _, info := range g.valueInfo {
 		if v := s.values[info.name]; v != nil && v.v != ir.NoValue && v.sequence == nil && v.stored == nil {
 			im.compareDeclared(info, v.v)

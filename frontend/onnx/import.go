@@ -194,6 +194,7 @@ type importer struct {
 	program *ir.Program
 	entry   *ir.Entry
 	known   *lower.Known
+	random  *lower.Generator
 
 	states     []stateUse
 	stateNames map[string]bool
@@ -239,6 +240,7 @@ func newImporter(m *modelProto, external *externalFiles, table map[string][]vers
 	im.entry = &ir.Entry{Name: opt.Entry}
 	im.program.Entries = []*ir.Entry{im.entry}
 	im.known = lower.NewKnown(im.program, im.entry)
+	im.random = lower.NewGenerator(im.program, im.entry)
 	for _, o := range m.opsets {
 		im.opsets[canonicalDomain(o.domain)] = o.version
 	}
@@ -386,6 +388,11 @@ func (im *importer) orderStates() {
 	}
 	for _, s := range im.states {
 		inputs, params = append(inputs, ir.Input{Name: s.name, State: s.name}), append(params, s.value)
+	}
+	for i, in := range im.entry.Inputs {
+		if s := im.program.State(in.State); s != nil && s.Kind == ir.Generator {
+			inputs, params = append(inputs, in), append(params, im.entry.Body.Params[i])
+		}
 	}
 	im.entry.Inputs, im.entry.Body.Params = inputs, params
 }

@@ -438,7 +438,13 @@ func dropout(n *node) {
 			ratio = n.constFloats(1, "the ratio")
 		}
 		if len(training) > 0 && training[0] != 0 && (len(ratio) == 0 || ratio[0] != 0) {
-			n.unsupportedForm("training mode")
+			p := 0.5
+			if len(ratio) > 0 {
+				p = ratio[0]
+			}
+			n.attr("seed", attrInt)
+			n.set(n.random.Dropout(n.b, x, p))
+			return
 		}
 	}
 	mask := ir.Bool

@@ -89,6 +89,8 @@ func networks() map[string][]version {
 		"GlobalMaxPool": one(globalMaxPool), "GlobalLpPool": one(globalLpPool), "BatchNormalization": one(batchNormalization),
 		"LayerNormalization": one(layerNormalization), "RMSNormalization": one(rmsNormalization), "InstanceNormalization": one(instanceNormalization),
 		"GroupNormalization": one(groupNormalization), "Dropout": one(dropout),
+		"RandomUniform": one(randomOf(false)), "RandomUniformLike": one(randomLike(false)), "RandomNormal": one(randomOf(true)),
+		"RandomNormalLike": one(randomLike(true)), "Bernoulli": one(bernoulli), "Multinomial": one(multinomial),
 		"Upsample": one(upsample), "Resize": {{10, upsample}, {11, resize}},
 		"NegativeLogLikelihoodLoss": one(nllLoss), "SoftmaxCrossEntropyLoss": one(softmaxCrossEntropyLoss),
 	}
