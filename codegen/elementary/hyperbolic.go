@@ -32,7 +32,7 @@ func asinh[V any](c calc[V], x V) V {
 	a := c.add(t, v)
 	lo := c.add(c.sub(t, a), v)
 	r := c.log1p(c.pick(huge, t, a), c.pick(huge, c.num(0), lo), c.pick(huge, c.num(1), c.num(0)))
-	return c.copySign(c.pick(c.less(t, c.inf()), r, t), x)
+	return c.copySign(c.pick(c.less(t, c.inf()), r, x), x) // x and not t: PTX leaves the bits of abs(NaN) open
 }
 
 // acosh is log1p(t + sqrt(2t + t^2)) with t = x-1, or log(x) + ln 2 for huge x.

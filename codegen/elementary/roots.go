@@ -33,7 +33,7 @@ func cbrt[V any](c calc[V], x V) V {
 	y = c.fma(c.mul(c.mul(r, r), c.neg(third)), rest, y)
 	y = c.pick(denormal, c.mul(y, c.value(0x1p-8, 0x1p-18)), y)
 	ordinary := c.and(c.less(c.num(0), t), c.less(t, c.inf()))
-	return c.copySign(c.pick(ordinary, y, t), x)
+	return c.copySign(c.pick(ordinary, y, x), x) // x and not t: PTX leaves the bits of abs(NaN) open
 }
 
 // inverseCbrtEstimate is within 5 % of 1/cbrt(x) for a positive normal x: bits(r) is about 4/3 bits(1) - bits(x)/3.
