@@ -14,6 +14,7 @@ import (
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
+	weftruntime "weft/runtime"
 	"weft/runtime/bench"
 )
 
@@ -27,6 +28,7 @@ type benchFlags struct {
 	against, python, model         string
 	modes                          []string
 	budget                         time.Duration
+	ranks                          rankFlags
 }
 
 // largestWrittenWeights is how many bytes of weights are written for PyTorch at most.
@@ -83,6 +85,7 @@ func (a *app) benchCommand() *cobra.Command {
 	flags.StringVar(&f.python, "python", "python3", "`PROGRAM` that has PyTorch")
 	flags.StringSliceVar(&f.modes, "modes", bench.TorchModes, "how PyTorch runs: `MODES` of "+strings.Join(bench.TorchModes, ", "))
 	flags.DurationVar(&f.budget, "budget", 5*time.Minute, "`TIME` for all that PyTorch does; modes that do not fit are left out")
+	f.ranks.addLocal(cmd)
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
 	completeWith(cmd, "device", []string{"emu", "cuda"})
 	return cmd
@@ -127,6 +130,7 @@ func (a *app) bench(ctx context.Context, path string, f *benchFlags) error {
 		return err
 	}
 	defer m.Close()
+	m.ranks = f.ranks
 	s, err := choose(m.entries(), f.entry)
 	if err != nil {
 		return err
@@ -145,11 +149,7 @@ func (a *app) bench(ctx context.Context, path string, f *benchFlags) error {
 		return err
 	}
 	defer opened.Close()
-	device, ok := opened.(*deviceSession)
-	if !ok {
-		panic("BUG: a session on a device is no deviceSession")
-	}
-	run := &benchRun{app: a, flags: f, model: m, given: values, signature: s, inputs: inputs, session: device}
+	run := &benchRun{app: a, flags: f, model: m, given: values, signature: s, inputs: inputs, session: opened}
 	return run.all(ctx)
 }
 
@@ -213,7 +213,7 @@ type benchRun struct {
 	given     weights.Source // what --weights gave, or nil
 	signature signature
 	inputs    []*ir.Tensor
-	session   *deviceSession
+	session   session
 	report    benchReport
 }
 
@@ -223,7 +223,7 @@ func (r *benchRun) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.report = benchReport{Device: r.session.target(), Entry: r.signature.Name, Clock: bench.Clock(r.session.device), Random: r.flags.inputs == ""}
+	r.report = benchReport{Device: r.session.target(), Entry: r.signature.Name, Random: r.flags.inputs == ""}
 	for i, t := range r.inputs {
 		r.report.Inputs = append(r.report.Inputs, outputReport{Output: fmt.Sprintf("in.%d", i), Name: r.signature.Inputs[i].Name, Type: t.Type().String()})
 	}
@@ -255,6 +255,9 @@ func (r *benchRun) all(ctx context.Context) error {
 // check compares the outputs with --expect.
 func (r *benchRun) check(tensors []*ir.Tensor) (differs, err error) {
 	outputs, err := outputsOf(r.signature, tensors, r.session.state)
+	if ranks, ok := r.session.(*ranksSession); ok && err == nil {
+		outputs, err = ranks.apart(outputs)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -274,12 +277,51 @@ func (r *benchRun) check(tensors []*ir.Tensor) (differs, err error) {
 
 // measure takes the times of weft.
 func (r *benchRun) measure(ctx context.Context) error {
-	device := r.session.device
-	b, err := r.session.Bind(r.signature.Name, r.inputs)
+	if ranks, ok := r.session.(*ranksSession); ok {
+		return r.measureRanks(ctx, ranks)
+	}
+	session, ok := r.session.(*deviceSession)
+	if !ok {
+		panic("BUG: a session on a device is no deviceSession")
+	}
+	device := session.device
+	r.report.Clock = bench.Clock(device)
+	b, err := session.Bind(r.signature.Name, r.inputs)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
+	r.count(b)
+	if r.report.Step, err = bench.Step(ctx, device, b, r.flags.options()); err != nil {
+		return err
+	}
+	if r.flags.kernels {
+		r.report.Kernels, err = bench.Kernels(ctx, device, b, r.flags.options())
+	}
+	return err
+}
+
+// measureRanks takes the times of all ranks together; kernels, launches and memory are those of the first.
+func (r *benchRun) measureRanks(ctx context.Context, session *ranksSession) error {
+	r.report.Clock = "wall time"
+	b, err := session.Ranks.Bind(r.signature.Name, session.inputsOf(r.inputs))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	first := b.Bindings()[0]
+	r.count(first)
+	if r.report.Step, err = bench.Ranks(ctx, b, r.flags.options()); err != nil {
+		return err
+	}
+	if r.flags.kernels {
+		r.report.Kernels, err = bench.RankKernels(ctx, session.Members()[0].Device, first, r.flags.options())
+	}
+	return err
+}
+
+// count notes what a run has to do.
+func (r *benchRun) count(b *weftruntime.Binding) {
 	launches := b.Launches()
 	r.report.Launches, r.report.Arena = len(launches), b.Memory().Arena
 	steps := b.Plan().Flat()
@@ -288,13 +330,6 @@ func (r *benchRun) measure(ctx context.Context) error {
 			r.report.FLOPs += n
 		}
 	}
-	if r.report.Step, err = bench.Step(ctx, device, b, r.flags.options()); err != nil {
-		return err
-	}
-	if r.flags.kernels {
-		r.report.Kernels, err = bench.Kernels(ctx, device, b, r.flags.options())
-	}
-	return err
 }
 
 // againstTorch measures the same model in PyTorch. differs says that weft's outputs are wrong.

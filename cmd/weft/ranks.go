@@ -30,6 +30,11 @@ type rankFlags struct {
 
 func (f *rankFlags) add(cmd *cobra.Command) {
 	f.launch.add(cmd)
+	f.addLocal(cmd)
+}
+
+// addLocal adds the flags for ranks of one process.
+func (f *rankFlags) addLocal(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.virtual, "virtual-ranks", false, "run all ranks of a mesh on one GPU")
 	cmd.Flags().DurationVar(&f.timeout, "comm-timeout", 0, "`TIME` that ranks wait for each other (WEFT_COMM_TIMEOUT, or 10m0s)")
 }

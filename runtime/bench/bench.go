@@ -64,6 +64,27 @@ func Step(ctx context.Context, device runtime.Device, b *runtime.Binding, o Opti
 	return Summarize(times), nil
 }
 
+// Ranks measures whole runs of all ranks that the process drives, by wall time.
+func Ranks(ctx context.Context, b *runtime.RanksBinding, o Options) (Times, error) {
+	var times []time.Duration
+	for i := range o.Warmup + o.Steps {
+		start := time.Now()
+		if err := b.ReplayContext(ctx); err != nil {
+			return Times{}, err
+		}
+		if err := b.Synchronize(); err != nil {
+			return Times{}, err
+		}
+		if err := ctx.Err(); err != nil {
+			return Times{}, err
+		}
+		if i >= o.Warmup {
+			times = append(times, time.Since(start))
+		}
+	}
+	return Summarize(times), nil
+}
+
 // decides tells whether a run waits for the device inside: it has an if or a while.
 func decides(b *runtime.Binding) bool {
 	for _, s := range b.Plan().Steps {
@@ -172,6 +193,11 @@ func Kernels(ctx context.Context, device runtime.Device, b *runtime.Binding, o O
 	if err := b.Synchronize(); err != nil {
 		return nil, err
 	}
+	return RankKernels(ctx, device, b, o)
+}
+
+// RankKernels is Kernels for the binding of a rank, after a run of all ranks.
+func RankKernels(ctx context.Context, device runtime.Device, b *runtime.Binding, o Options) ([]Kernel, error) {
 	var list []Kernel
 	index := map[string]int{}
 	steps := b.Plan().Flat()

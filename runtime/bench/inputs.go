@@ -17,7 +17,7 @@ type IntRange struct{ Low, High int64 }
 const Rule = "floats are normal with mean 0 and deviation 1; bools are true; an integer that indexes tables is any row of the smallest, " +
 	"another integer is 1; --int-range LOW..HIGH is for all integers instead"
 
-// Inputs makes tensors for the caller's inputs of an entry, by Rule. The same entry and sizes
+// Inputs makes tensors for the caller's inputs of an entry, global ones for a mesh, by Rule. The same entry and sizes
 // give the same values. integers replaces the rule for integers where it is not nil. A dim that
 // has no value in dims gets the only one it can have; else the error is a diagnostic.
 func Inputs(p *ir.Program, e *ir.Entry, dims map[string]int64, integers *IntRange) ([]*ir.Tensor, error) {
@@ -31,7 +31,7 @@ func Inputs(p *ir.Program, e *ir.Entry, dims map[string]int64, integers *IntRang
 			continue
 		}
 		v := e.Body.Params[i]
-		t := e.Type(v)
+		t := typeOf(e, i)
 		shape := make([]int64, len(t.Shape))
 		for k, d := range t.Shape {
 			if shape[k], err = d.Eval(values); err != nil || shape[k] < 0 || shape[k] > math.MaxInt32 {
@@ -53,6 +53,15 @@ func Inputs(p *ir.Program, e *ir.Entry, dims map[string]int64, integers *IntRang
 		tensors = append(tensors, tensor)
 	}
 	return tensors, nil
+}
+
+// typeOf is the type of what the caller gives for an input: the global tensor.
+func typeOf(e *ir.Entry, i int) ir.Type {
+	t := e.Type(e.Body.Params[i])
+	if s := e.Inputs[i].Shard; s != nil {
+		return ir.TensorOf(t.DType, s.Global()...)
+	}
+	return t
 }
 
 // sizes completes dims, and refuses names that no dim of the program has.
@@ -77,7 +86,7 @@ func sizes(p *ir.Program, e *ir.Entry, dims map[string]int64) (map[string]int64,
 		if in.State != "" {
 			continue
 		}
-		for _, d := range e.Type(e.Body.Params[i]).Shape {
+		for _, d := range typeOf(e, i).Shape {
 			d.Symbols(func(name string) {
 				if _, ok := values[name]; !ok {
 					values[name] = 1
