@@ -97,6 +97,8 @@ func (l *lowerer) steps(e *ir.Entry, b *ir.Block, buffers *bufferTable, errs *di
 				steps = append(steps, copyStep(buffers, v, op.Results[i])...)
 			}
 			steps = append(steps, plan.Step{While: l.while(e, op, buffers, errs)})
+		case ir.OpCollectiveDone:
+			steps = append(steps, plan.Step{Wait: &plan.Wait{From: buffers.of(op.Operands[1]), To: buffers.of(op.Operands[0])}})
 		case ir.OpAllReduce, ir.OpAllGather, ir.OpReduceScatter, ir.OpAllToAll, ir.OpCollectivePermute:
 			steps = append(steps, plan.Step{Collective: collective(e, op, buffers)})
 		default:
@@ -118,7 +120,7 @@ func (l *lowerer) steps(e *ir.Entry, b *ir.Block, buffers *bufferTable, errs *di
 func collective(e *ir.Entry, op *ir.Op, buffers *bufferTable) *plan.Collective {
 	a, v := op.Attrs.(*ir.CollectiveAttrs), op.Operands[0]
 	c := &plan.Collective{Kind: op.Kind.String(), From: buffers.of(v), To: buffers.of(op.Results[0]), Axes: a.Axes, Ranks: a.Size,
-		DType: e.Type(v).DType.String(), Channel: a.Channel, Label: op.Loc}
+		DType: e.Type(v).DType.String(), Channel: a.Channel, Async: a.Async, Label: op.Loc}
 	if op.Kind == ir.OpAllReduce || op.Kind == ir.OpReduceScatter {
 		c.Combine = a.Combine.String()
 	}

@@ -161,6 +161,7 @@ type (
 		Size    int64
 		Channel int64
 		Pairs   []MeshPair // collective_permute
+		Async   bool       // the result is there when a collective_done gives it
 	}
 	// MeshPair says that Source sends to Target; both are positions in a group.
 	MeshPair struct{ Source, Target int64 }

@@ -632,6 +632,8 @@ func inferCollective(op *Op, in []Type, _ *Entry) ([]Type, error) {
 	return []Type{out}, nil
 }
 
+func inferDone(_ *Op, in []Type, _ *Entry) ([]Type, error) { return in[:1], nil }
+
 func checkPairs(a *CollectiveAttrs) error {
 	sources, targets := map[int64]bool{}, map[int64]bool{}
 	for _, p := range a.Pairs {

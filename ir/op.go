@@ -100,6 +100,7 @@ const (
 	OpReduceScatter
 	OpAllToAll
 	OpCollectivePermute
+	OpCollectiveDone
 	// control
 	OpIf
 	OpWhile
@@ -235,6 +236,8 @@ func kindTable() (t [NumKinds]KindInfo) {
 	collective(OpReduceScatter, "reduce_scatter", "Combines like all_reduce; each rank keeps its share of dim 0.")
 	collective(OpAllToAll, "all_to_all", "Cuts dim 0 into one share for each rank of the group; each rank has the shares meant for it, in the order of the ranks they come from.")
 	collective(OpCollectivePermute, "collective_permute", "Sends the operand from source to target in the group, for each pair; a rank that is nobody's target has zeros.")
+
+	t[OpCollectiveDone] = KindInfo{"collective_done", ClassCollective, 2, 2, nil, 0, inferDone, "The result of an asynchronous collective, given with the collective's operand: before it nobody reads the one or writes the other, and other work may run in between."}
 
 	t[OpIf] = KindInfo{"if", ClassControl, 1, 1, nil, 2, inferIf, "The results of its first region where the scalar bool is true, else of its second. Regions may use outer values."}
 	t[OpWhile] = KindInfo{"while", ClassControl, 0, -1, nil, 2, inferWhile, "Repeats the second region on its values while the first gives true. Regions may use outer values."}

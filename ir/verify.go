@@ -30,6 +30,8 @@ import (
 //	V14  The axes of the mesh have names, each its own, and sizes of 1 or more; a program for a mesh declares the
 //	     coordinates of ranks as symbols with their bounds. Where a tensor is divided, its type is that of one rank
 //	     and each axis divides it once.
+//	V17  The result of an asynchronous collective is used once, by a collective_done in its block that takes its
+//	     operand too; a collective_done has no other operands.
 //	V15  A collective names axes of the mesh, and as many ranks as there are along them.
 //	V16  A scatter kernel whose result has the place of the operand that it updates is the last to use that operand;
 //	     a parameter is only written over where its successor, the new value of the state or the next one that a
@@ -290,6 +292,9 @@ func (v *verifier) block(b *Block, depth, isolated int) bool {
 			v.types(op)
 			v.collective(op)
 		}
+	}
+	if ok {
+		v.pairs(b)
 	}
 	v.step = max(0, v.step) // results are taken after the last step
 	ok = v.uses(nil, b.Results, isolated) && ok

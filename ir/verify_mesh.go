@@ -40,6 +40,33 @@ func (v *verifier) shard(place string, s Sharding, t Type) {
 	}
 }
 
+// pairs checks rule V17 for the collectives of a block.
+func (v *verifier) pairs(b *Block) {
+	started, ended := map[Value]*Op{}, map[Value]bool{}
+	for _, op := range b.Ops {
+		if a, ok := op.Attrs.(*CollectiveAttrs); ok && a.Async {
+			started[op.Results[0]] = op
+		}
+		for _, x := range op.Operands {
+			start := started[x]
+			switch {
+			case op.Kind == OpCollectiveDone && x == op.Operands[0] && (start == nil || ended[x] || start.Operands[0] != op.Operands[1]):
+				v.opFail(op, "V17", "it ends no asynchronous collective of the block, or one a second time, or not with its operand")
+			case op.Kind == OpCollectiveDone && x == op.Operands[0]:
+				ended[x] = true
+			case start != nil:
+				v.opFail(op, "V17", "%s is used before a collective_done gives it", v.name(x))
+			}
+		}
+	}
+	for x, op := range started {
+		if !ended[x] {
+			v.opFail(op, "V17", "no collective_done of the block ends it")
+			return // one is enough: the order of a map is not the program's
+		}
+	}
+}
+
 // collective checks rule V15.
 func (v *verifier) collective(op *Op) {
 	a, ok := op.Attrs.(*CollectiveAttrs)

@@ -19,6 +19,10 @@ var violations = []struct {
 	rule, text string
 	damage     func(p *Program)
 }{
+	{rule: "V17: %1 = all_reduce: no collective_done", text: "mesh dp=2\ndim \"rank.dp\" in 0..1\nentry f(%0 \"x\": f32[2]) { %1: f32[2] = all_reduce(%0) {combine = add, axes = [\"dp\"], size = 2, async = true} return %0 \"y\" }"},
+	{rule: "V17: %2 = negate: %1 is used before", text: "mesh dp=2\ndim \"rank.dp\" in 0..1\nentry f(%0 \"x\": f32[2]) { %1: f32[2] = all_reduce(%0) {combine = add, axes = [\"dp\"], size = 2, async = true} %2: f32[2] = negate(%1) %3: f32[2] = collective_done(%1, %0) return %2 \"y\" }"},
+	{rule: "V17: %2 = collective_done: it ends no", text: "mesh dp=2\ndim \"rank.dp\" in 0..1\nentry f(%0 \"x\": f32[2]) { %1: f32[2] = all_reduce(%0) {combine = add, axes = [\"dp\"], size = 2, async = true} %2: f32[2] = collective_done(%1, %1) return %2 \"y\" }"},
+	{rule: "V17: %3 = collective_done: it ends no", text: "mesh dp=2\ndim \"rank.dp\" in 0..1\nentry f(%0 \"x\": f32[2]) { %1: f32[2] = all_reduce(%0) {combine = add, axes = [\"dp\"], size = 2, async = true} %2: f32[2] = collective_done(%1, %0) %3: f32[2] = collective_done(%1, %0) return %2 \"y\" }"},
 	{rule: `V1: an input "x" is there twice`, text: `entry f(%0 "x": f32[], %1 "x": f32[]) { return }`},
 	{rule: `V1: an output has no name`, text: `entry f(%0 "x": f32[]) { return %0 "" }`},
 	{rule: `V1: a state "s" is there twice`, text: `state @"s": f32[] buffer`, damage: func(p *Program) { p.States = append(p.States, p.States[0]) }},

@@ -13,6 +13,7 @@ import (
 	"weft/passes/fuse"
 	"weft/passes/layout"
 	"weft/passes/memory"
+	"weft/passes/overlap"
 	"weft/passes/precision"
 	"weft/passes/prepare"
 	"weft/passes/schedule"
@@ -77,8 +78,10 @@ func Table() []Pass {
 			Reason: "after prepare, which leaves kernels as states to reorder; before fuse, since canonicalize would undo it", After: []string{"prepare"}, run: plain(layout.Run)},
 		{Name: "split", Doc: "does reductions with few rows in two stages, of which the first has many",
 			Reason: "before fuse, so that each stage is the heart of a kernel", After: []string{"layout"}, run: plain(split.Run)},
+		{Name: "overlap", Doc: "lets collectives run beside computation",
+			Reason: "after prepare, which leaves gathers of states alone; before fuse, which keeps the order of steps", After: []string{"prepare", "layout", "split"}, run: plain(overlap.Run)},
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
-			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout", "split"},
+			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout", "split", "overlap"},
 			run: func(p *ir.Program, _ Options, r *Report) (bool, error) {
 				before := operations(p)
 				d, err := fuse.Run(p)

@@ -28,6 +28,7 @@ type Binding struct {
 	work     block
 	held     bool // given out by Bind: nobody else may use it
 	released bool
+	flights  map[Pointer]Event // ends of asynchronous collectives, by where they write
 }
 
 // block is a list of steps, ready to be run: stretches of work between decisions of the host.
@@ -58,6 +59,7 @@ type command struct {
 	step    int
 	launch  *Launch     // or
 	meets   *Collective // or
+	waits   Pointer     // for the asynchronous collective that writes there, or
 	dst     Pointer     // copy: size bytes from src; fill: count times the pattern
 	src     Pointer
 	size    int64
@@ -261,6 +263,7 @@ func (b *Binding) block(steps []plan.Step, next *int) block {
 			choice = &decision{step: number, predicate: b.pointers[step.While.Predicate], loop: true}
 			choice.condition = b.block(step.While.Condition, next)
 			choice.yes = b.block(step.While.Body, next)
+		case step.Wait != nil && !b.session.captures(): // collectives have run when their call returns
 		case !b.bound.Steps[number].Empty:
 			c := b.command(number, step)
 			if c.meets == nil || b.session.captures() {
@@ -345,6 +348,8 @@ func (b *Binding) command(i int, step plan.Step) command {
 	switch {
 	case step.Collective != nil:
 		return b.collective(i, step.Collective)
+	case step.Wait != nil:
+		return command{step: i, waits: b.pointers[step.Wait.To]}
 	case step.Copy != nil:
 		return command{step: i, dst: b.pointers[step.Copy.To], src: b.pointers[step.Copy.From], size: b.bound.Sizes[step.Copy.To]}
 	case step.Fill != nil:

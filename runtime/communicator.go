@@ -39,6 +39,7 @@ type Collective struct {
 	ToSize   int64
 	Pairs    [][2]int64 // collective_permute: source and target positions
 	Sequence int64      // counts the collectives that this rank has issued, from 1
+	Async    bool       // work that is enqueued later may run beside it
 	Step     int        // its number in the plan
 	Entry    string
 	Label    string // where it came from, for reports

@@ -76,8 +76,46 @@ func (b *Binding) collective(step int, c *plan.Collective) command {
 	return command{step: step, meets: &Collective{
 		Kind: c.Kind, Axes: c.Axes, Group: s.mesh.Group(s.options.Rank, c.Axes), Position: s.mesh.Position(s.options.Rank, c.Axes),
 		DType: dtype, Combine: combine, From: from, To: to, FromSize: sizes[c.From], ToSize: sizes[c.To], Pairs: c.Pairs,
-		Step: step, Entry: b.entry.plan.Entry, Label: c.Label,
+		Step: step, Entry: b.entry.plan.Entry, Label: c.Label, Async: c.Async && s.captures(),
 	}}
+}
+
+// start issues an asynchronous collective on a stream of its own, after the work that is on the session's so
+// far. Work that is enqueued until finish runs beside it.
+func (b *Binding) start(ctx context.Context, c *Collective, meet func(context.Context, Stream, *Collective) error) error {
+	s := b.session
+	if s.beside == 0 {
+		stream, err := s.device.NewStream()
+		if err != nil {
+			return err
+		}
+		s.beside = stream
+	}
+	before, err := s.device.Record(0)
+	if err == nil {
+		err = s.device.Wait(s.beside, before)
+	}
+	if err == nil {
+		err = meet(ctx, s.beside, c)
+	}
+	if err != nil {
+		return err
+	}
+	if b.flights == nil {
+		b.flights = map[Pointer]Event{}
+	}
+	b.flights[c.To], err = s.device.Record(s.beside)
+	return err
+}
+
+// finish lets the session's stream wait for the asynchronous collective that writes to a buffer.
+func (b *Binding) finish(to Pointer) error {
+	done, ok := b.flights[to]
+	if !ok {
+		return nil // it had nothing to do
+	}
+	delete(b.flights, to)
+	return b.session.device.Wait(0, done)
 }
 
 // number gives a collective that is issued its number.
@@ -88,11 +126,11 @@ func (s *Session) number(c *Collective) {
 }
 
 // meet issues a collective.
-func (b *Binding) meet(ctx context.Context, c *Collective) error {
+func (b *Binding) meet(ctx context.Context, stream Stream, c *Collective) error {
 	s := b.session
 	s.recorder.issue(c.Step)
 	s.number(c)
-	err := s.options.Communicator.Collective(ctx, 0, *c)
+	err := s.options.Communicator.Collective(ctx, stream, *c)
 	if _, later := s.options.Communicator.(GraphCommunicator); err == nil && !later {
 		s.recorder.Finish(c.Sequence)
 	}

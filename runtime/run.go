@@ -224,7 +224,7 @@ func (b *Binding) runBlock(ctx context.Context, l block, capturer Capturer) erro
 			return err
 		}
 		if s.meets != nil {
-			if err := b.meet(ctx, s.meets); err != nil {
+			if err := b.meet(ctx, 0, s.meets); err != nil {
 				return err
 			}
 		}
@@ -288,8 +288,8 @@ func (b *Binding) capture(ctx context.Context, work []command, capturer Capturer
 	if err := capturer.BeginCapture(0); err != nil {
 		return nil, err
 	}
-	err := b.enqueueWork(ctx, work, func(ctx context.Context, c *Collective) error {
-		return b.session.options.Communicator.Collective(ctx, 0, *c)
+	err := b.enqueueWork(ctx, work, func(ctx context.Context, stream Stream, c *Collective) error {
+		return b.session.options.Communicator.Collective(ctx, stream, *c)
 	})
 	graph, end := capturer.EndCapture(0)
 	if err != nil {
@@ -302,14 +302,18 @@ func (b *Binding) capture(ctx context.Context, work []command, capturer Capturer
 }
 
 // enqueueWork enqueues steps one by one, collectives by meet.
-func (b *Binding) enqueueWork(ctx context.Context, work []command, meet func(context.Context, *Collective) error) error {
+func (b *Binding) enqueueWork(ctx context.Context, work []command, meet func(context.Context, Stream, *Collective) error) error {
 	device := b.session.device
 	for _, c := range work {
 		var err error
 		b.session.recorder.issue(c.step)
 		switch {
+		case c.meets != nil && c.meets.Async:
+			err = b.start(ctx, c.meets, meet)
 		case c.meets != nil:
-			err = meet(ctx, c.meets)
+			err = meet(ctx, 0, c.meets)
+		case c.waits != 0:
+			err = b.finish(c.waits)
 		case c.launch != nil:
 			err = device.Launch(0, *c.launch)
 		case c.pattern != nil:

@@ -55,7 +55,8 @@ type Session struct {
 	mesh        ir.Mesh
 	coordinates map[string]int64 // of the rank, by symbol
 	recorder    *Recorder
-	sequence    int64 // collectives that the rank has issued
+	beside      Stream // of asynchronous collectives; 0 before the first
+	sequence    int64  // collectives that the rank has issued
 }
 
 // initEntry is the entry that computes prepared states when a session opens.

@@ -122,6 +122,53 @@ func (v *verifier) collective(place string, c *Collective) {
 	}
 }
 
+// asynchronous checks P17 for a list of steps; the number of its first step is v.next.
+func (v *verifier) asynchronous(list []Step) {
+	type flight struct {
+		wait  Wait
+		place string
+	}
+	var open []flight
+	number := v.next
+	for _, s := range list {
+		place := at("step", number)
+		s.each(func(inner Step, own bool) {
+			number++
+			inner.accesses(func(b int, _, writes bool) {
+				for _, f := range open {
+					if (b == f.wait.To || b == f.wait.From && writes) && !(own && s.Wait != nil && *s.Wait == f.wait) {
+						v.fail(17, place, "buffer %d is in use by the asynchronous collective of %s", b, f.place)
+					}
+				}
+			})
+		})
+		switch {
+		case s.Collective != nil && s.Collective.Async:
+			open = append(open, flight{Wait{s.Collective.From, s.Collective.To}, place})
+		case s.Wait != nil:
+			i := slices.IndexFunc(open, func(f flight) bool { return f.wait == *s.Wait })
+			if i < 0 {
+				v.fail(17, place, "no asynchronous collective from buffer %d to %d is on its way", s.Wait.From, s.Wait.To)
+				continue
+			}
+			open = slices.Delete(open, i, i+1)
+		}
+	}
+	for _, f := range open {
+		v.fail(17, f.place, "nothing waits for the asynchronous collective to buffer %d", f.wait.To)
+	}
+}
+
+// each visits a step and those inside it, in the order of their numbers; own for the step itself.
+func (s Step) each(visit func(inner Step, own bool)) {
+	visit(s, true)
+	for _, list := range s.lists() {
+		for _, inner := range list {
+			inner.each(func(deep Step, _ bool) { visit(deep, false) })
+		}
+	}
+}
+
 // shares checks P16. fromAll and toAll tell which side has the shares of all ranks.
 func (v *verifier) shares(place string, c *Collective, fromAll, toAll bool) {
 	from, to := v.p.Buffers[c.From].Size, v.p.Buffers[c.To].Size
@@ -201,6 +248,9 @@ func (c *Collective) String() string {
 	}
 	for _, p := range c.Pairs {
 		s += fmt.Sprintf(" %d>%d", p[0], p[1])
+	}
+	if c.Async {
+		s += " async"
 	}
 	if c.Channel != 0 {
 		s += fmt.Sprintf(" channel %d", c.Channel)

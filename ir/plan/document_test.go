@@ -41,7 +41,12 @@ func TestDocument(t *testing.T) {
 			t.Errorf("%v\n%s", err, m[1])
 			continue
 		}
-		p.Steps = append(p.Steps[:len(p.Steps):len(p.Steps)], step)
+		p.Steps = p.Steps[:len(p.Steps):len(p.Steps)]
+		if w := step.Wait; w != nil {
+			p.Steps = append(p.Steps, plan.Step{Collective: &plan.Collective{Kind: "all_reduce", From: w.From, To: w.To, Axes: []string{"dp"}, Ranks: 4,
+				DType: "f32", Combine: "add", Async: true}})
+		}
+		p.Steps = append(p.Steps, step)
 		if err := plan.Verify(&p, nil); err != nil {
 			t.Errorf("%v\n%s", err, m[1])
 		}
@@ -53,7 +58,7 @@ func TestDocument(t *testing.T) {
 			kinds[kind] = true
 		}
 	}
-	for _, kind := range []string{"launch", "copy", "fill", "if", "while", "collective"} {
+	for _, kind := range []string{"launch", "copy", "fill", "if", "while", "collective", "wait"} {
 		if !kinds[kind] {
 			t.Errorf("no example of a step %s", kind)
 		}

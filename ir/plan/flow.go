@@ -23,6 +23,9 @@ func (s Step) accesses(visit func(buffer int, reads, writes bool)) {
 	case s.Collective != nil:
 		visit(s.Collective.From, true, false)
 		visit(s.Collective.To, false, true)
+	case s.Wait != nil:
+		visit(s.Wait.From, true, false)
+		visit(s.Wait.To, true, false)
 	case s.If != nil:
 		visit(s.If.Predicate, true, false)
 	}

@@ -67,6 +67,23 @@ func TestMeshRoundTrip(t *testing.T) {
 }
 
 // meshFaults damages the plan for eight ranks, each time against one rule.
+const (
+	toOutput = `"channel":1,"label":"y at model.py:7"}}`
+	inFlight = `"channel":1,"async":true,"label":"y at model.py:7"}}`
+	gathered = `"to":5,"axes":["tp"],"ranks":4,"dtype":"f32"}}`
+)
+
+// TestAsynchronous accepts a collective beside another one.
+func TestAsynchronous(t *testing.T) {
+	p := decode(t, meshEdited(t, toOutput, inFlight, gathered, gathered+",\n {\"wait\":{\"from\":4,\"to\":2}}"))
+	if err := plan.Verify(p, meshKernels); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(p.String(), "step 3: wait for 4 to 2") || !strings.Contains(p.String(), "by add async") {
+		t.Errorf("%s", p)
+	}
+}
+
 var meshFaults = []struct {
 	rule, name string
 	edits      []string
@@ -96,6 +113,13 @@ var meshFaults = []struct {
 	{"P15", "shape on a rank", []string{`"shape":["8"],"shard":[[{"size":"2"},{"size":"14"`, `"shape":["8"],"shard":[[{"size":"2"},{"size":"20"`}, []string{"input 1", "20@tp"}},
 	{"P15", "axis of a tensor", []string{`"shard":[[{"size":"n","axes":["dp"]}]`, `"shard":[[{"size":"n","axes":["pp"]}]`}, []string{"input 0", `"pp"`}},
 	{"P15", "axis twice in a tensor", []string{`[{"size":"8"}]`, `[{"size":"8","axes":["dp"]}]`}, []string{"input 0", "twice"}},
+	{"P17", "no wait", []string{toOutput, inFlight}, []string{"step 1", "nothing waits", "buffer 2"}},
+	{"P17", "wait for nothing", []string{toOutput, toOutput + ",\n {\"wait\":{\"from\":4,\"to\":2}}"}, []string{"step 2", "4 to 2"}},
+	{"P17", "wait for others", []string{toOutput, inFlight + ",\n {\"wait\":{\"from\":1,\"to\":2}}"}, []string{"step 2", "1 to 2"}},
+	{"P17", "two waits", []string{toOutput, inFlight + ",\n {\"wait\":{\"from\":4,\"to\":2}},\n {\"wait\":{\"from\":4,\"to\":2}}"}, []string{"step 3"}},
+	{"P17", "result in use", []string{toOutput, inFlight + ",\n {\"copy\":{\"from\":2,\"to\":4}},\n {\"wait\":{\"from\":4,\"to\":2}}"}, []string{"step 2", "buffer 2"}},
+	{"P17", "operand written", []string{toOutput, inFlight + ",\n {\"fill\":{\"buffer\":4,\"pattern\":\"00\"}},\n {\"wait\":{\"from\":4,\"to\":2}}"}, []string{"step 2", "buffer 4"}},
+	{"P17", "wait without a buffer", []string{toOutput, toOutput + ",\n {\"wait\":{\"from\":4,\"to\":99}}"}, []string{"step 2"}},
 	{"P16", "one buffer", []string{`"from":4,"to":2`, `"from":4,"to":4`}, []string{"step 1"}},
 	{"P16", "reduce to another size", []string{`"from":4,"to":2`, `"from":4,"to":3`}, []string{"step 1", "of 32"}},
 	{"P16", "gather of another size", []string{`"size":"128","after":[4]`, `"size":"124","after":[4]`}, []string{"step 2", "124"}},

@@ -95,6 +95,13 @@ type Step struct {
 	While  *While  `json:"while,omitempty"`
 
 	Collective *Collective `json:"collective,omitempty"`
+	Wait       *Wait       `json:"wait,omitempty"`
+}
+
+// Wait is the end of the asynchronous collective that reads From and writes To.
+type Wait struct {
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // Collective is an operation of all ranks of a group: those whose coordinates differ only on
@@ -110,7 +117,9 @@ type Collective struct {
 	Combine string     `json:"combine,omitempty"` // add, maximum, ...
 	Channel int64      `json:"channel,omitempty"`
 	Pairs   [][2]int64 `json:"pairs,omitempty"` // source and target, of collective_permute
-	Label   string     `json:"label,omitempty"`
+	// Async lets later steps run at the same time, up to the wait that names the same buffers.
+	Async bool   `json:"async,omitempty"`
+	Label string `json:"label,omitempty"`
 }
 
 // If runs Then where the buffer Predicate holds 1, else Else.

@@ -140,6 +140,9 @@ func (s Step) String() string {
 	if s.Fill != nil {
 		parts = append(parts, fmt.Sprintf("fill %d with %s", s.Fill.Buffer, s.Fill.Pattern))
 	}
+	if s.Wait != nil {
+		parts = append(parts, fmt.Sprintf("wait for %d to %d", s.Wait.From, s.Wait.To))
+	}
 	if s.Collective != nil {
 		parts = append(parts, s.Collective.String())
 	}

@@ -29,6 +29,8 @@ package plan
 //	P12  A copy is between two buffers of equal size. A fill's pattern has 1, 2, 4 or 8 bytes,
 //	     in hex, and divides the buffer's size.
 //	P13  A buffer that a launch writes without reading (w) is no other argument of it.
+//	P17  An asynchronous collective is followed in its list by one wait that names its buffers, and a wait by
+//	     none but that. In between no step names the collective's result, and none writes its operand.
 //	P14  The predicate of an if or a while is a buffer of 1 byte.
 //	P15  The mesh's axes have distinct names and sizes of at least 1; a dim "rank.AXIS" has the
 //	     bounds of the axis. A collective is a known one of a known element type, over axes of the
@@ -47,7 +49,7 @@ import (
 	"weft/ir/diag"
 )
 
-// Verify checks the plan against the rules P1 to P16. kernels gives the number of parameters
+// Verify checks the plan against the rules P1 to P17. kernels gives the number of parameters
 // of a kernel; nil leaves the kernels out. The error is a diag.List of at most 20 diagnostics
 // (W5003) with the rule's number and the place.
 func Verify(p *Plan, kernels func(name string) (params int, ok bool)) error {
@@ -217,6 +219,7 @@ const maxDepth = 32
 
 // steps checks a list of steps and those inside them.
 func (v *verifier) steps(list []Step, depth int) {
+	v.asynchronous(list)
 	for _, s := range list {
 		place := at("step", v.next)
 		v.next++
@@ -234,7 +237,7 @@ func (v *verifier) steps(list []Step, depth int) {
 // step checks what can be said of a step alone.
 func (v *verifier) step(s Step, place string) {
 	kinds := 0
-	for _, set := range []bool{s.Launch != nil, s.Copy != nil, s.Fill != nil, s.If != nil, s.While != nil, s.Collective != nil} {
+	for _, set := range []bool{s.Launch != nil, s.Copy != nil, s.Fill != nil, s.If != nil, s.While != nil, s.Collective != nil, s.Wait != nil} {
 		if set {
 			kinds++
 		}
@@ -260,6 +263,10 @@ func (v *verifier) step(s Step, place string) {
 		v.predicate(place, s.If.Predicate)
 	case s.Collective != nil:
 		v.collective(place, s.Collective)
+	case s.Wait != nil:
+		if v.buffer(place, s.Wait.From) {
+			v.buffer(place, s.Wait.To)
+		}
 	default:
 		v.predicate(place, s.While.Predicate)
 	}

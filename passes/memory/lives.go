@@ -82,6 +82,8 @@ func (l *lives) block(b *ir.Block) {
 			here[r] = true
 		}
 		switch op.Kind {
+		case ir.OpCollectiveDone:
+			l.join(op.Results[0], op.Operands[0])
 		case ir.OpIf:
 			l.ifOp(op)
 		case ir.OpWhile:

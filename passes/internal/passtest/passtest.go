@@ -195,3 +195,31 @@ func Memory(p *ir.Program) []string {
 	}
 	return out
 }
+
+// Operations describes the bodies of entries as the order of their operations, with the names of
+// results: for passes that move operations.
+func Operations(p *ir.Program) []string {
+	var lines []string
+	for _, e := range p.Entries {
+		numbers := map[ir.Value]int{}
+		name := func(v ir.Value) string {
+			if _, ok := numbers[v]; !ok {
+				numbers[v] = len(numbers)
+			}
+			return fmt.Sprintf("%%%d", numbers[v])
+		}
+		for _, v := range e.Body.Params {
+			name(v)
+		}
+		for _, op := range e.Body.Ops {
+			var in []string
+			for _, v := range op.Operands {
+				in = append(in, name(v))
+			}
+			for _, v := range op.Results {
+				lines = append(lines, fmt.Sprintf("%s: %s = %s(%s)", e.Name, name(v), op.Kind, strings.Join(in, ", ")))
+			}
+		}
+	}
+	return lines
+}
