@@ -1,7 +1,11 @@
 package weft_test
 
 import (
+	"context"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"weft"
@@ -46,7 +50,7 @@ func TestPrecision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			evaluated := evaluate(t, c, folder+"/model.pt2", inputs)
+			evaluated := evaluate(t, c.Scheduled, folder+"/model.pt2", inputs)
 			for i, got := range r.Outputs {
 				want := numbered(tensors, "out.")[i]
 				if got.DType != ir.F32 {
@@ -66,8 +70,8 @@ func TestPrecision(t *testing.T) {
 	}
 }
 
-// evaluate runs the scheduled program in the evaluator.
-func evaluate(t *testing.T, c *weft.Compiled, model string, inputs []*ir.Tensor) []*ir.Tensor {
+// evaluate runs the first entry of a program in the evaluator, with the weights of a model.
+func evaluate(t *testing.T, p *ir.Program, model string, inputs []*ir.Tensor) []*ir.Tensor {
 	t.Helper()
 	imported, err := weft.Import([]weft.File{{Path: model}}, nil, true)
 	if err != nil {
@@ -81,14 +85,14 @@ func evaluate(t *testing.T, c *weft.Compiled, model string, inputs []*ir.Tensor)
 		}
 		return weights.Load(imported.Weights, name)
 	}
-	if c.Scheduled.Entry("init") != nil {
-		r, err := eval.Run(c.Scheduled, "init", nil, source)
+	if p.Entry("init") != nil {
+		r, err := eval.Run(p, "init", nil, source)
 		if err != nil {
 			t.Fatal(err)
 		}
 		states = r.State
 	}
-	r, err := eval.Run(c.Scheduled, c.Scheduled.Entries[0].Name, inputs, source)
+	r, err := eval.Run(p, p.Entries[0].Name, inputs, source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,5 +154,56 @@ func TestPolicies(t *testing.T) {
 	t.Logf("%d programs changed", changed)
 	if changed < 100 {
 		t.Errorf("policies changed only %d programs", changed)
+	}
+}
+
+// On a mesh, parameters are cast before they are gathered, activations are gathered in the compute
+// type, and partial sums travel in the type that reduce names.
+func TestPrecisionOnMesh(t *testing.T) {
+	const folder = "testdata/models/llama_tiny"
+	tensors := readReference(t, folder+"/io.safetensors")
+	inputs := numbered(tensors, "in.")
+	for _, test := range []struct {
+		policy, parallel, gathered, reduced string
+		bound                               float64
+	}{
+		{"bf16", "dp:fsdp,tp:tp", "bf16 f32", "f32", 8.48e-3}, // norms and the embedding are gathered in float32
+		{"bf16", "dp:ddp,tp:tp+sp", "bf16", "f32", 8.48e-3},
+		{"bf16,reduce=bf16", "dp:ddp,tp:tp+sp", "bf16", "bf16", 1.2e-2},
+	} {
+		t.Run(test.policy+"/"+test.parallel, func(t *testing.T) {
+			config := weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Precision: test.policy, Mesh: "dp=2,tp=2", Parallel: test.parallel}
+			var divided *ir.Program
+			keep := func(pass string, _ bool, p *ir.Program) error {
+				if pass == "shard" {
+					divided = p.Clone()
+				}
+				return nil
+			}
+			c, err := weft.Compile(context.Background(), weft.Options{Config: config, Files: []weft.File{{Path: folder + "/model.pt2"}}, Jobs: 1, VerifyIR: true,
+				AfterPass: keep}, weft.StageScheduled)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			gathered, reduced := map[string]bool{}, map[string]bool{}
+			for _, collective := range c.Report.Sharding.Collectives {
+				types := gathered
+				if collective.Kind != "all_gather" {
+					types = reduced
+				}
+				types[collective.Type.DType.String()] = true
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(gathered)), " "); got != test.gathered {
+				t.Errorf("gathered in %s", got)
+			}
+			if got := strings.Join(slices.Sorted(maps.Keys(reduced)), " "); got != test.reduced {
+				t.Errorf("reduced in %s", got)
+			}
+			out := evaluate(t, divided, folder+"/model.pt2", inputs)
+			if e := errorOf(out[0], numbered(tensors, "out.")[0]); !(e <= test.bound) {
+				t.Errorf("the error is %g", e)
+			}
+		})
 	}
 }
