@@ -216,10 +216,9 @@ func (c *call) moveInstanceStats(x ir.Value, momentum float64) {
 	c.moveAverage("running_var", average(variance), momentum)
 }
 
-// attention is scaled_dot_product_attention without dropout.
+// attention is scaled_dot_product_attention.
 func (c *call) attention() ir.Value {
 	q, k, v := c.tensor("query"), c.tensor("key"), c.tensor("value")
-	c.require(c.float("dropout_p", 0) == 0, "with dropout")
 	rank := c.b.Rank(q)
 	if rank < 2 || c.b.Rank(k) != rank || c.b.Rank(v) != rank {
 		c.bad("operands of rank %d, %d and %d", rank, c.b.Rank(k), c.b.Rank(v))
@@ -230,6 +229,9 @@ func (c *call) attention() ir.Value {
 		mask = c.b.Convert(mask, c.b.DType(q))
 	}
 	q, k, v = c.sameBatch(q, k, v)
+	if p := c.float("dropout_p", 0); p != 0 {
+		return c.droppedAttention(q, k, v, mask, scale, p)
+	}
 	return lower.SDPA(c.b, q, k, v, mask, scale, c.bool("is_causal", false))
 }
 

@@ -1,6 +1,11 @@
 package fx
 
-import "weft/ir"
+import (
+	"math"
+
+	"weft/frontend/lower"
+	"weft/ir"
+)
 
 // randomRules draw random numbers.
 func randomRules() map[string]rule {
@@ -78,4 +83,22 @@ func (c *call) nativeDropout() []ir.Value {
 	}
 	y, kept := c.random.Dropout(c.b, x, p)
 	return []ir.Value{y, kept}
+}
+
+// droppedAttention is attention in training mode, whose weights drop out: written out, since
+// its kernel keeps them to itself.
+func (c *call) droppedAttention(q, k, v, mask ir.Value, scale, p float64) ir.Value {
+	heads := func(x ir.Value) ir.Dim { return c.b.Shape(x)[1] }
+	c.require(c.b.Rank(q) == 4 && heads(q).Equal(heads(k)) && heads(q).Equal(heads(v)), "with dropout and heads that share keys, or none")
+	if mask != ir.NoValue && c.b.DType(mask) == ir.Bool {
+		hidden := ir.TensorOf(ir.F32, c.b.Shape(mask)...)
+		mask = c.b.Select(mask, c.b.Full(hidden, 0), c.b.Full(hidden, math.Inf(-1)))
+	}
+	s := c.scores(q, k, mask, scale, c.bool("is_causal", false))
+	largest := c.b.ReduceKeep(ir.Max, s, 3)
+	seen := c.b.Compare(ir.NE, largest, c.b.FullLike(largest, math.Inf(-1)))
+	weights := c.b.Select(c.b.BroadcastTo(seen, c.b.Shape(s)), lower.Softmax(c.b, s, 3), c.b.FullLike(s, 0))
+	weights, _ = c.random.Dropout(c.b, weights, p)
+	t := c.b.DType(q)
+	return c.b.DotGeneral(c.b.Convert(weights, t), v, &ir.DotAttrs{LhsBatch: []int{0, 1}, RhsBatch: []int{0, 1}, LhsContract: []int{3}, RhsContract: []int{2}, To: t})
 }

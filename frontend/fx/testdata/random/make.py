@@ -22,6 +22,7 @@ class Random(torch.nn.Module):
             torch.multinomial(torch.ones(4, 10).cumsum(1), 500, replacement=True),
             torch.zeros(1000).uniform_(2, 3),
             torch.zeros(1000).normal_(5, 2),
+            torch.nn.functional.scaled_dot_product_attention(*[torch.ones(2, 4, 30, 8)] * 3, dropout_p=0.5),
         )
 
 
