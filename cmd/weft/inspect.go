@@ -17,9 +17,10 @@ import (
 
 // inspectFlags are the flags of weft inspect.
 type inspectFlags struct {
-	program, plan, kernels, sizes, memory, fusion, precision, asJSON bool
-	entry, target                                                    string
-	dims                                                             []string
+	program, plan, kernels, sizes, memory, fusion, precision, comm, asJSON bool
+	rank                                                                   int64
+	entry, target                                                          string
+	dims                                                                   []string
 }
 
 func (a *app) inspectCommand() *cobra.Command {
@@ -32,13 +33,13 @@ func (a *app) inspectCommand() *cobra.Command {
 		Args: exactly("a FILE or ARTIFACT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chosen := 0
-			for _, set := range []bool{f.program, f.plan, f.kernels, f.sizes, f.memory, f.fusion, f.precision} {
+			for _, set := range []bool{f.program, f.plan, f.kernels, f.sizes, f.memory, f.fusion, f.precision, f.comm} {
 				if set {
 					chosen++
 				}
 			}
 			if chosen > 1 {
-				return usage(cmd, "weft inspect shows one of --program, --plan, --kernels, --sizes, --memory, --fusion and --precision at a time")
+				return usage(cmd, "weft inspect shows one of --program, --plan, --kernels, --sizes, --memory, --fusion, --precision and --comm at a time")
 			}
 			return a.inspect(cmd, args[0], f)
 		},
@@ -51,7 +52,9 @@ func (a *app) inspectCommand() *cobra.Command {
 	flags.BoolVar(&f.sizes, "sizes", false, "bytes of each part and of the largest weights")
 	flags.BoolVar(&f.memory, "memory", false, "memory over time")
 	flags.BoolVar(&f.fusion, "fusion", false, "for each pair of neighbours: fused, or why not")
+	flags.BoolVar(&f.comm, "comm", false, "the collectives: over which axes, how many bytes, where from")
 	flags.BoolVar(&f.precision, "precision", false, "for each operator: in which types it computes, and why")
+	flags.Int64Var(&f.rank, "rank", -1, "what rank `N` of the mesh holds")
 	flags.StringVar(&f.entry, "entry", "", "only this entry")
 	flags.StringVar(&f.target, "target", "", "only this target")
 	flags.StringArrayVar(&f.dims, "dim", nil, "size of a dim for --memory: batch=8; repeatable (the smallest)")
@@ -75,7 +78,7 @@ func (a *app) inspect(cmd *cobra.Command, arg string, f *inspectFlags) error {
 	switch {
 	case f.program:
 		return a.inspectProgram(m, f)
-	case m.artifact == nil && (f.plan || f.kernels || f.memory || f.fusion || f.precision):
+	case m.artifact == nil && (f.plan || f.kernels || f.memory || f.fusion || f.precision || f.comm):
 		return usage(cmd, "%s is no artifact: plans and kernels come from a compile", arg).Suggest("compile it, and inspect the artifact")
 	case f.plan:
 		return a.inspectPlans(m, f)
@@ -87,8 +90,13 @@ func (a *app) inspect(cmd *cobra.Command, arg string, f *inspectFlags) error {
 		return a.inspectMemory(m, f)
 	case f.fusion:
 		return a.inspectFusion(m, f)
+	case f.comm:
+		return a.inspectComm(m, f)
 	case f.precision:
 		return a.inspectPrecision(m, f)
+	}
+	if f.rank >= 0 {
+		return a.inspectRank(m, f)
 	}
 	return a.inspectOverview(m, f)
 }
@@ -101,6 +109,9 @@ func (f *inspectFlags) check(m *model) error {
 	}
 	if f.entry != "" && !slices.Contains(entries, f.entry) {
 		return unknown("entry", f.entry, entries)
+	}
+	if err := f.checkRank(m); err != nil {
+		return err
 	}
 	if targets := m.targets(); f.target != "" && !slices.Contains(targets, f.target) {
 		return unknown("target", f.target, targets)
@@ -325,6 +336,10 @@ func (f *inspectFlags) dimSizes(p *plan.Plan) (map[string]int64, error) {
 	var names []string
 	for _, d := range p.Dims {
 		sizes[d.Name] = max(1, d.Min, d.Multiple)
+		if axis, ok := strings.CutPrefix(d.Name, ir.RankSymbol("")); ok {
+			sizes[d.Name] = p.MeshOf().Coordinate(max(0, f.rank), axis)
+			continue
+		}
 		names = append(names, d.Name)
 	}
 	for _, text := range f.dims {

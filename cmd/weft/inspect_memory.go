@@ -37,7 +37,7 @@ func (a *app) inspectMemory(m *model, f *inspectFlags) error {
 		}
 		mem := bound.Memory()
 		r := memoryReport{p.Target, p.Entry, dims, mem.Arena, "", mem.Peak, mem.Inputs, mem.Outputs, mem.States, mem.Total(), mem.Live, []string{}}
-		if d, ok := p.ArenaSize(); ok && len(p.Dims) > 0 {
+		if d, ok := p.ArenaSize(); ok && withDims(dims) != "" {
 			r.Formula = d.String()
 		}
 		for _, s := range p.Flat() {
@@ -73,21 +73,16 @@ func stepText(s plan.Step) string {
 		return "fill"
 	case s.If != nil:
 		return "if"
+	case s.Collective != nil:
+		return strings.TrimSpace(s.Collective.Kind + " " + s.Collective.Label)
+	case s.While != nil:
+		return "while"
 	}
-	return "while"
+	return s.String()
 }
 
 func (a *app) printMemory(r memoryReport) {
-	var dims []string
-	for name, size := range r.Dims {
-		dims = append(dims, fmt.Sprintf("%s=%d", name, size))
-	}
-	slices.Sort(dims)
-	with := ""
-	if len(dims) > 0 {
-		with = " with " + strings.Join(dims, ", ")
-	}
-	a.printf("entry %s for %s%s: %s\n", r.Entry, r.Target, with, bytesText(r.Total))
+	a.printf("entry %s for %s%s: %s\n", r.Entry, r.Target, withDims(r.Dims), bytesText(r.Total))
 	a.printf("  states %s, inputs %s, outputs %s, arena %s\n", bytesText(r.States), bytesText(r.Inputs), bytesText(r.Outputs), bytesText(r.Arena))
 	if r.Formula != "" {
 		a.printf("  arena = %s\n", r.Formula)

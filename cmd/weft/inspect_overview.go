@@ -17,6 +17,7 @@ type overview struct {
 	Weft       string         `json:"weft,omitempty"` // that wrote the artifact
 	Entries    []entryInfo    `json:"entries"`
 	Dims       []dimInfo      `json:"dims"`
+	Mesh       string         `json:"mesh,omitempty"`
 	Targets    []targetInfo   `json:"targets,omitempty"`
 	States     int            `json:"states"`
 	StateBytes int64          `json:"state_bytes"`
@@ -26,6 +27,9 @@ type overview struct {
 type entryInfo struct {
 	signature
 	Operations int `json:"operations"`
+	// how ranks divide inputs and outputs, by name
+	InputShards  map[string]string `json:"input_shards,omitempty"`
+	OutputShards map[string]string `json:"output_shards,omitempty"`
 }
 
 type dimInfo struct {
@@ -49,7 +53,7 @@ type operationUse struct {
 }
 
 func (m *model) overview(f *inspectFlags) overview {
-	o := overview{File: m.path, Kind: "model", Entries: []entryInfo{}, Dims: []dimInfo{}, Operations: []operationUse{}}
+	o := overview{File: m.path, Kind: "model", Entries: []entryInfo{}, Dims: []dimInfo{}, Operations: []operationUse{}, Mesh: m.mesh().String()}
 	if m.artifact != nil {
 		o.Kind, o.Digest, o.Weft = "artifact", m.artifact.Digest(), m.artifact.Manifest.Weft
 		for _, t := range m.artifact.Manifest.Targets {
@@ -57,6 +61,9 @@ func (m *model) overview(f *inspectFlags) overview {
 		}
 	}
 	for _, s := range m.program.Symbols {
+		if strings.HasPrefix(s.Name, ir.RankSymbol("")) {
+			continue
+		}
 		d := dimInfo{Name: s.Name, Min: s.Min}
 		if s.Max != ir.NoBound {
 			d.Max = s.Max
@@ -73,7 +80,9 @@ func (m *model) overview(f *inspectFlags) overview {
 		}
 		n := 0
 		e.Body.Walk(func(op *ir.Op) { n++; counts[op.Kind]++ })
-		o.Entries = append(o.Entries, entryInfo{signatureOf(e), n})
+		info := entryInfo{signature: signatureOf(e), Operations: n}
+		info.InputShards, info.OutputShards = m.shardings(e.Name)
+		o.Entries = append(o.Entries, info)
 	}
 	for k, n := range counts {
 		if n > 0 {
@@ -83,7 +92,7 @@ func (m *model) overview(f *inspectFlags) overview {
 	slices.SortStableFunc(o.Operations, func(a, b operationUse) int { return b.Count - a.Count })
 	for _, s := range m.program.States {
 		if s.Kind != ir.Prepared {
-			bytes, _ := s.Type.Bytes().IsConst()
+			bytes, _ := globalType(s.Type, s.Shard).Bytes().IsConst()
 			o.States, o.StateBytes = o.States+1, o.StateBytes+bytes
 		}
 	}
@@ -102,16 +111,19 @@ func (a *app) inspectOverview(m *model, f *inspectFlags) error {
 	for _, t := range o.Targets {
 		a.printf("target %s: PTX %s, driver %s or newer, %s\n", t.Name, t.PTX, t.MinDriver, strings.TrimSuffix(t.LLC+", "+t.PTXAS, ", "))
 	}
-	for i := range m.program.Symbols {
-		a.printf("dim %s\n", strings.TrimSpace(m.program.Symbols[i].Name+" "+rangeText(o.Dims[i])))
+	if o.Mesh != "" {
+		a.printf("mesh %s: %s\n", o.Mesh, plural(int(m.mesh().Size()), "rank"))
+	}
+	for _, d := range o.Dims {
+		a.printf("dim %s\n", strings.TrimSpace(d.Name+" "+rangeText(d)))
 	}
 	for _, e := range o.Entries {
 		a.printf("entry %s: %s\n", e.Name, plural(e.Operations, "operation"))
 		for i, v := range e.Inputs {
-			a.printf("  in.%d %q: %s\n", i, v.Name, v.Type)
+			a.printf("  in.%d %q: %s%s\n", i, v.Name, v.Type, divided(e.InputShards[v.Name]))
 		}
 		for i, v := range e.Outputs {
-			a.printf("  out.%d %q: %s\n", i, v.Name, v.Type)
+			a.printf("  out.%d %q: %s%s\n", i, v.Name, v.Type, divided(e.OutputShards[v.Name]))
 		}
 		for _, s := range e.Replaced {
 			a.printf("  replaces state %q\n", s)
@@ -124,6 +136,14 @@ func (a *app) inspectOverview(m *model, f *inspectFlags) error {
 	}
 	a.printf("operations: %s\n", wrap(listText(uses), 100))
 	return nil
+}
+
+// divided says how ranks divide a tensor.
+func divided(shard string) string {
+	if shard == "" {
+		return ""
+	}
+	return " divided " + shard
 }
 
 func rangeText(d dimInfo) string {
@@ -169,8 +189,9 @@ func (a *app) inspectSizes(m *model, f *inspectFlags) error {
 		}
 	}
 	for _, s := range m.program.States {
-		bytes, _ := s.Type.Bytes().IsConst()
-		r.States = append(r.States, sizedState{s.Name, s.Type.String(), string(s.Kind), bytes})
+		typ := globalType(s.Type, s.Shard)
+		bytes, _ := typ.Bytes().IsConst()
+		r.States = append(r.States, sizedState{s.Name, typ.String(), string(s.Kind), bytes})
 		r.Total += bytes
 	}
 	slices.SortStableFunc(r.States, func(a, b sizedState) int { return cmp.Compare(b.Bytes, a.Bytes) })
