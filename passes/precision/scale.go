@@ -20,7 +20,7 @@ const (
 type LossScaling struct {
 	Entry     string   // with the gradients
 	Loss      string   // the output that they are derivatives of
-	Gradients []string // outputs
+	Gradients []string // outputs; without any, those that the program says are gradients
 	Growth    float64  // 2 where it is 0
 	Backoff   float64  // 0.5 where it is 0
 	Interval  int64    // 2000 where it is 0
@@ -62,12 +62,21 @@ func ScaleLoss(p *ir.Program, o LossScaling) error {
 	if err != nil {
 		return err
 	}
+	for _, out := range e.Outputs {
+		if out.Gradient != "" && len(o.Gradients) == 0 {
+			i, _ := s.output(out.Name)
+			s.gradients[e.Body.Results[i]] = true
+		}
+	}
 	for _, name := range o.Gradients {
 		i, err := s.output(name)
 		if err != nil {
 			return err
 		}
 		s.gradients[e.Body.Results[i]] = true
+	}
+	if len(s.gradients) == 0 {
+		return diag.Errorf(diag.BadPrecision, "", "entry %q has no gradients to scale", o.Entry)
 	}
 	return ir.Try(func() { s.run(e.Body.Results[loss]) })
 }
@@ -84,7 +93,7 @@ type scaler struct {
 	unscaled  map[ir.Value]ir.Value // gradients divided by the scale again
 	scale     ir.Value
 	good      ir.Value
-	finite    []ir.Value // for each gradient, i1[]
+	infinite  [2][]ir.Value // for each gradient, how many elements are not finite, i64[]: vectors, others
 	builder   *ir.Builder
 }
 
@@ -332,15 +341,19 @@ func (s *scaler) gradient(v ir.Value) {
 		ir.Fail(diag.Errorf(diag.BadPrecision, b.Loc, "a gradient of type %s cannot be scaled", b.Type(g)))
 	}
 	s.divided(v)
-	finite := b.Unary(ir.OpIsFinite, g)
-	if rank := b.Rank(finite); rank > 0 {
+	count := b.Convert(b.Unary(ir.OpNot, b.Unary(ir.OpIsFinite, g)), ir.I64)
+	if rank := b.Rank(count); rank > 0 {
 		axes := make([]int, rank)
 		for i := range axes {
 			axes[i] = i
 		}
-		finite = b.Reduce(ir.And, finite, axes...)
+		count = b.Reduce(ir.Sum, count, axes...)
 	}
-	s.finite = append(s.finite, finite)
+	kind := 0
+	if b.Rank(g) > 1 {
+		kind = 1
+	}
+	s.infinite[kind] = append(s.infinite[kind], count)
 }
 
 // finish adds what a step does with the gradients: it is skipped where one is not finite, and the
@@ -360,26 +373,31 @@ func (s *scaler) finish(depends map[ir.Value]bool) {
 	e.AddOutput(OverflowState, "", b.Unary(ir.OpNot, finite))
 }
 
-// allFinite tells whether all gradients are finite, on all ranks of a program that was partitioned.
+// allFinite tells whether all gradients are finite, on all ranks of a program that was partitioned. What is
+// not is counted, those of vectors apart: where a program is partitioned later, ranks add their counts
+// of all that is divided alike at once.
 func (s *scaler) allFinite() ir.Value {
 	b := s.builder
-	finite := b.Constant(ir.ScalarTensor(ir.Bool, 1))
-	for i, f := range s.finite {
-		if i == 0 {
-			finite = f
-		} else {
-			finite = b.Binary(ir.OpAnd, finite, f)
+	zero := b.Constant(ir.ScalarInt(ir.I64, 0))
+	count := zero
+	for _, list := range s.infinite {
+		if len(list) == 0 {
+			continue
 		}
+		sum := list[0]
+		for _, n := range list[1:] {
+			sum = b.Binary(ir.OpAdd, sum, n)
+		}
+		count = b.Binary(ir.OpAdd, count, sum)
 	}
 	if n := s.program.Mesh.Size(); n > 1 {
-		a := &ir.CollectiveAttrs{Combine: ir.Min, Size: n}
+		a := &ir.CollectiveAttrs{Combine: ir.Sum, Size: n}
 		for _, axis := range s.program.Mesh.Axes {
 			a.Axes = append(a.Axes, axis.Name)
 		}
-		// An integer: reductions of bools over ranks are not to be had everywhere.
-		finite = b.Convert(b.Op(ir.OpAllReduce, a, nil, b.Convert(finite, ir.I32))[0], ir.Bool)
+		count = b.Op(ir.OpAllReduce, a, nil, count)[0]
 	}
-	return finite
+	return b.Compare(ir.EQ, count, zero)
 }
 
 // read gives the value that a state has at the start of the step.

@@ -10,6 +10,7 @@ import (
 	"weft/ir"
 	"weft/ir/eval"
 	"weft/passes/precision"
+	"weft/passes/shard"
 )
 
 func parse(t *testing.T, text string) *ir.Program {
@@ -222,5 +223,65 @@ entry step(%x "x": f32[1, 2] of [2@dp, 2], %w @"w": f32[2]) {
 	r := run(t, p, []*ir.Tensor{x}, states)
 	if r[precision.OverflowState].Int(0) != 1 || apart(r["@w"], w) != 0 {
 		t.Errorf("overflow %d, w %g", r[precision.OverflowState].Int(0), apart(r["@w"], w))
+	}
+}
+
+// A step with a scaled loss, divided over a mesh, does on four ranks what it does on one.
+func TestScaleLossDivided(t *testing.T) {
+	text, err := os.ReadFile("testdata/scale/mlp_joint.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := precision.Parse("fp16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mesh := ir.Mesh{Axes: []ir.MeshAxis{{Name: "dp", Size: 2}, {Name: "tp", Size: 2}}}
+	for _, parallel := range []string{"dp:fsdp,tp:tp", "dp:ddp,tp:tp+sp"} {
+		whole := parse(t, string(text))
+		gradients := []string{"permute_8", "view_1", "sum_7", "sum_8", "permute_5", "view"}
+		if err := precision.ScaleLoss(whole, precision.LossScaling{Entry: "forward", Loss: "div", Gradients: gradients}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := precision.Run(whole, policy); err != nil {
+			t.Fatal(err)
+		}
+		divided := whole.Clone()
+		strategies, err := shard.ParseStrategies(parallel, mesh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := shard.Run(divided, shard.Options{Mesh: mesh, Strategies: strategies}); err != nil {
+			t.Fatal(err)
+		}
+		if err := ir.Verify(divided); err != nil {
+			t.Fatal(err)
+		}
+		for _, scale := range []float64{1024, 0x1p60} {
+			inputs, states := random(t, whole, scale)
+			want, got := run(t, whole, inputs, states), run(t, divided, inputs, states)
+			for name, w := range want {
+				if d := apart(got[name], w); d > 1e-6 {
+					t.Errorf("%s, scale %g: %s differs by %g", parallel, scale, name, d)
+				}
+			}
+			if overflow := scale > 1e9; (got[precision.OverflowState].Int(0) != 0) != overflow {
+				t.Errorf("%s, scale %g: overflow %d", parallel, scale, got[precision.OverflowState].Int(0))
+			}
+		}
+	}
+}
+
+// Names that are not there, and programs without gradients, are errors.
+func TestScaleLossRefuses(t *testing.T) {
+	for _, o := range []precision.LossScaling{
+		{Entry: "stop", Loss: "loss", Gradients: []string{"grad"}},
+		{Entry: "step", Loss: "los", Gradients: []string{"grad"}},
+		{Entry: "step", Loss: "loss", Gradients: []string{"grads"}},
+		{Entry: "step", Loss: "loss"},
+	} {
+		if err := precision.ScaleLoss(parse(t, step), o); err == nil {
+			t.Errorf("%+v is taken", o)
+		}
 	}
 }
