@@ -89,6 +89,11 @@ func Operators() []string {
 		}
 		names = append(names, name)
 	}
+	for name := range complexRules {
+		if makesComplex(name) {
+			names = append(names, "aten."+name)
+		}
+	}
 	slices.Sort(names)
 	return names
 }

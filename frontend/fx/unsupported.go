@@ -60,17 +60,49 @@ func (im *importer) reportUnsupported() {
 	ir.Fail(d.Suggest("%s", advice(names)))
 }
 
-// advice says what to do about operators without a lowering: those of libraries need a
-// decomposition, those of ATen may have one.
+// decomposable are the operators that run_decompositions() is known to rewrite into ones that
+// have rules.
+var decomposable = []string{"affine_grid_generator", "col2im", "fft_fftshift", "fft_ifftshift", "special_entr", "matrix_power", "vander", "gradient",
+	"cumulative_trapezoid", "renorm", "multi_margin_loss", "multilabel_margin_loss", "linalg_multi_dot", "_chunk_cat", "istft", "hann_window"}
+
+// dataSized are operators whose results have as many elements as the data say.
+var dataSized = []string{"nonzero", "nonzero_numpy", "argwhere", "_unique2", "unique_consecutive", "unique_dim", "masked_select"}
+
+// advice says what to do about operators without a lowering, for each kind that there is.
 func advice(names []string) string {
-	own := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "aten.") })
-	others := slices.ContainsFunc(names, func(n string) bool { return !strings.HasPrefix(n, "aten.") })
-	var parts []string
-	if own {
-		parts = append(parts, "call ExportedProgram.run_decompositions() before saving, which rewrites many ATen operators into simpler ones")
+	var rewritten, parts []string
+	sized, training, foreign, rest := false, false, false, false
+	for _, name := range names {
+		operator, form, _ := strings.Cut(name, " ")
+		aten, isAten := strings.CutPrefix(operator, "aten.")
+		base, _, _ := strings.Cut(aten, ".")
+		switch {
+		case strings.Contains(form, "depends on data"), isAten && slices.Contains(dataSized, base):
+			sized = true
+		case strings.Contains(form, "in training mode"):
+			training = true
+		case isAten && slices.Contains(decomposable, base) && form == "":
+			rewritten = append(rewritten, operator)
+		case !isAten:
+			foreign = true
+		default:
+			rest = true
+		}
 	}
-	if others {
+	if len(rewritten) > 0 {
+		parts = append(parts, "ExportedProgram.run_decompositions() before saving rewrites "+strings.Join(rewritten, ", "))
+	}
+	if sized {
+		parts = append(parts, "replace sizes that depend on data by masks (torch.where) of a fixed size")
+	}
+	if training {
+		parts = append(parts, "call model.eval() before export")
+	}
+	if foreign {
 		parts = append(parts, "give operators of other libraries a decomposition, and pass it to run_decompositions()")
 	}
-	return strings.Join(parts, "; ") + "; or express the model without them"
+	if rest {
+		parts = append(parts, "express the model without these operators or forms")
+	}
+	return strings.Join(parts, "; ")
 }
