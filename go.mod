@@ -3,6 +3,7 @@ module weft
 go 1.26.0
 
 require (
+	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0
 	github.com/llir/llvm v0.3.6
 	github.com/nlpodyssey/gopickle v0.2.0

@@ -27,6 +27,7 @@ type compileFlags struct {
 	code              string
 	noCache           bool
 	precision         string
+	config            string
 	mesh, parallel    string
 	shard, shardInput []string
 }
@@ -51,6 +52,15 @@ func (a *app) compileCommand() *cobra.Command {
 			"  weft compile model.onnx --target sm_90a --emit ptx -o -",
 		Args: atLeastOne("a FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.config != "" {
+				c, err := readConfig(f.config)
+				if err != nil {
+					return err
+				}
+				if err := c.apply(cmd, f.config, f); err != nil {
+					return err
+				}
+			}
 			if err := f.check(cmd); err != nil {
 				return err
 			}
@@ -63,6 +73,7 @@ func (a *app) compileCommand() *cobra.Command {
 	flags.StringVarP(&f.output, "output", "o", "", "write to `OUT`; - is standard output")
 	f.given.add(cmd)
 	flags.StringVar(&f.weights, "weights", "embed", "`HOW` the artifact has its weights: embed, reference, none or random:SEED")
+	flags.StringVar(&f.config, "config", "", "take what flags do not say from `FILE` (weft.yaml)")
 	flags.StringVar(&f.mesh, "mesh", "", "make the program of a `MESH` of ranks: named axes and their sizes, as dp=8,tp=4")
 	flags.StringVar(&f.parallel, "parallel", "", "what the ranks along axes do, as `AXIS:STRATEGY`,...: ddp, zero1, zero2, fsdp, hsdp (over a+b), tp, tp+sp, ep")
 	flags.StringArrayVar(&f.shard, "shard", nil, "divide parameters whose names match, as `PATTERN=[AXIS,*]`; repeatable")
