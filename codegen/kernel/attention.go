@@ -45,7 +45,8 @@ func (g *group) buildAttention() {
 	a.place()
 	fragments := a.loadQueries()
 	state := a.overKeys(fragments)
-	a.finish(state)
+	a.finish(state[:a.width/2], state[a.width/2:], a.ev.b.Idx(0))
+	a.again(fragments, state[:a.width/2])
 }
 
 // placeAttention computes the block's part of the work.
@@ -290,7 +291,7 @@ func (b *Builder) exp2(x *Expr) *Expr {
 // online turns a tile's scores into weights and brings the state up to them.
 func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, next []*Expr) {
 	b := a.ev.b
-	values := a.width / 2
+	values := len(state) - 4
 	next = append([]*Expr{}, state...)
 	weights = make([][]*Expr, len(scores))
 	for i := range weights {
@@ -324,21 +325,26 @@ func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, 
 	return weights, next
 }
 
-// addValues adds the weighted values of a tile to the state.
-func (a *attention) addValues(weights [][]*Expr, stage *Expr, state []*Expr) []*Expr {
-	b := a.ev.b
+// packed gives two parts of the weights, of sixteen keys, as an operand of the instruction.
+func (a *attention) packed(weights [][]*Expr) []*Expr {
 	pack := "cvt.rn.bf16x2.f32"
 	if a.dtype == ir.F16 {
 		pack = "cvt.rn.f16x2.f32"
 	}
-	word := []ir.DType{ir.I32}
-	for n := 0; n < len(weights); n += 2 {
-		var w []*Expr
-		for _, part := range weights[n : n+2] {
-			for half := range 2 {
-				w = append(w, b.Instruction(pack, word, part[2*half+1], part[2*half])[0])
-			}
+	var w []*Expr
+	for _, part := range weights {
+		for half := range 2 {
+			w = append(w, a.ev.b.Instruction(pack, []ir.DType{ir.I32}, part[2*half+1], part[2*half])[0])
 		}
+	}
+	return w
+}
+
+// addValues adds the weighted values of a tile to the state.
+func (a *attention) addValues(weights [][]*Expr, stage *Expr, state []*Expr) []*Expr {
+	b := a.ev.b
+	for n := 0; n < len(weights); n += 2 {
+		w := a.packed(weights[n : n+2])
 		for e := 0; e < a.width; e += 16 {
 			v := a.v.matrices(stage, b.Idx(int64(8*n)), e, a.low, a.high, a.eight, true)
 			for i := range 2 {
@@ -350,23 +356,23 @@ func (a *attention) addValues(weights [][]*Expr, stage *Expr, state []*Expr) []*
 	return state
 }
 
-// finish divides by the sums and stores the results; rows that saw nothing are zero.
-func (a *attention) finish(state []*Expr) {
+// finish divides values of columns from first on by the sums and stores the results; rows that
+// saw nothing are zero. rows has the largest scores and the sums.
+func (a *attention) finish(values, rows []*Expr, first *Expr) {
 	ev, b := a.ev, a.ev.b
-	values := a.width / 2
 	dims := ev.shape(a.op.Results[0])
 	for half := range 2 {
-		sum := a.across(FAdd, state[values+2+half])
+		sum := a.across(FAdd, rows[2+half])
 		zero := b.Float(ir.F32, 0)
 		factor := b.Select(b.Cmp(FEQ, sum, zero), zero, b.Arith(FDiv, ir.F32, b.Float(ir.F32, 1), sum))
 		row := b.Add(b.Add(a.first, a.row), b.Idx(int64(8*half)))
 		a.guardedScope(b.Less(row, b.Size(a.queries)), func() {
-			for e := 0; e < a.width; e += 8 {
+			for e := 0; e < 2*len(values); e += 8 {
 				points, out := make([]*Point, 2), make([]*Expr, 2)
 				for l := range 2 {
-					column := b.Add(a.pair, b.Idx(int64(e+l)))
+					column := b.Add(b.Add(first, a.pair), b.Idx(int64(e+l)))
 					points[l] = ev.at(dims, []*Expr{a.batch, a.head, row, column})
-					out[l] = b.Round(a.dtype, b.Arith(FMul, ir.F32, state[e/2+2*half+l], factor))
+					out[l] = b.Round(a.dtype, b.Arith(FMul, ir.F32, values[e/2+2*half+l], factor))
 				}
 				points, out = a.epilogue(a.op.Results[0], points, out)
 				a.storeLanes(0, points, out)
