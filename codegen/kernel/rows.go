@@ -210,9 +210,9 @@ func (r *rows) output(i int, v ir.Value) {
 		})
 		return
 	}
-	r.eachTurn(nil, func(turn *Expr, _ []*Expr) []*Expr {
-		points, inside := r.pointsAt(turn)
-		r.guardedScope(b.And(r.rowInside, inside), func() {
+	r.guardedScope(r.rowInside, func() {
+		r.eachTurn(nil, func(turn *Expr, _ []*Expr) []*Expr {
+			points, inside := r.pointsAt(turn)
 			out := points
 			if !ir.SameShape(dims, r.full) {
 				out = make([]*Point, len(points))
@@ -220,8 +220,13 @@ func (r *rows) output(i int, v ir.Value) {
 					out[l] = ev.atLinear(dims, ev.linearIndex(p))
 				}
 			}
-			r.storeLanes(i, out, ev.value(v, out))
+			store := func() { r.storeLanes(i, out, ev.value(v, out)) }
+			if inside.IsInt(1) {
+				store() // what the row shares is computed once for all turns
+			} else {
+				r.guardedScope(inside, store)
+			}
+			return nil
 		})
-		return nil
 	})
 }
