@@ -184,6 +184,11 @@ func (f *flow) colorOfProduct(op *ir.Op) (color, string) {
 			return wide, "a product that sums nothing is a multiplication: float32"
 		}
 	}
+	for _, v := range op.Operands {
+		if f.float32(v) && f.colors[v] == neutral {
+			return wide, "a product with constants, as of a Fourier transform: float32"
+		}
+	}
 	if f.policy.narrows() {
 		return narrow, "product: sums in float32"
 	}
