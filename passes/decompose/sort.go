@@ -49,12 +49,15 @@ func positions(b *ir.Builder, d ir.Dim) ir.DType {
 // sorted sorts values along an axis, in several steps where that is long.
 func sorted(b *ir.Builder, a ir.SortAttrs, values []ir.Value) []ir.Value {
 	most := b.Shape(values[0])[a.Axis].Bounds(b.Program.Range).Max
+	if most == ir.NoBound {
+		most = longest
+	}
 	if most <= tile {
 		return b.Sort(&a, values...)
 	}
 	step := a
 	for step.Within = tile; ; step.Within *= growth {
-		if step.Within >= min(most, longest) && step.Sorted > 0 {
+		if step.Within >= most && step.Sorted > 0 {
 			step.Within = 0
 			return b.Sort(&step, values...)
 		}
