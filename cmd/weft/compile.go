@@ -93,6 +93,7 @@ func (a *app) compileCommand() *cobra.Command {
 	completeWith(cmd, "disable-pass", passNames())
 	completeWith(cmd, "code", codes)
 	completeWith(cmd, "weights", []string{"embed", "reference", "none", "random:"})
+	completeWith(cmd, "precision", []string{"bf16", "fp16", "tf32", "f32"})
 	return cmd
 }
 
