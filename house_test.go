@@ -26,8 +26,8 @@ var topLevel = []string{"cmd", "frontend", "ir", "passes", "codegen", "runtime",
 // ir/target, ir/diag, codegen/ptx) are what the stages share.
 var house = map[string][]string{
 	"weft": {"codegen", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag",
-		"ir/plan", "ir/reproducer", "ir/target", "passes", "runtime/artifact", "runtime/cache"},
-	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "runtime/..."},
+		"ir/plan", "ir/reproducer", "ir/target", "passes", "passes/precision", "passes/shard", "runtime/artifact", "runtime/cache"},
+	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "passes/precision", "runtime/..."},
 
 	"frontend":         {"frontend/fx", "frontend/onnx", "frontend/lower", "frontend/weights", "ir", "ir/diag"},
 	"frontend/fx":      {"frontend/lower", "frontend/weights", "ir", "ir/diag"},
