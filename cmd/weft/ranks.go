@@ -35,6 +35,7 @@ func (f *rankFlags) add(cmd *cobra.Command) {
 
 // addLocal adds the flags for ranks of one process.
 func (f *rankFlags) addLocal(cmd *cobra.Command) {
+	f.launch.world = comm.NoWorldFlags
 	cmd.Flags().BoolVar(&f.virtual, "virtual-ranks", false, "run all ranks of a mesh on one GPU")
 	cmd.Flags().DurationVar(&f.timeout, "comm-timeout", 0, "`TIME` that ranks wait for each other (WEFT_COMM_TIMEOUT, or 10m0s)")
 }
