@@ -13,7 +13,7 @@ import (
 const (
 	tile     = 2048
 	growth   = 4
-	longest  = 1 << 17 // of a run where the axis has no bound; the last kernel merges any number
+	longest  = 1 << 17 // of a run where the length is not known; the last kernel merges any number
 	smallest = 1 << 31 // sizes below it have positions in 32 bits
 )
 
@@ -48,9 +48,10 @@ func positions(b *ir.Builder, d ir.Dim) ir.DType {
 
 // sorted sorts values along an axis, in several steps where that is long.
 func sorted(b *ir.Builder, a ir.SortAttrs, values []ir.Value) []ir.Value {
-	most := b.Shape(values[0])[a.Axis].Bounds(b.Program.Range).Max
-	if most == ir.NoBound {
-		most = longest
+	length := b.Shape(values[0])[a.Axis]
+	most := length.Bounds(b.Program.Range).Max
+	if _, known := length.IsConst(); !known {
+		most = min(most, longest)
 	}
 	if most <= tile {
 		return b.Sort(&a, values...)
