@@ -46,6 +46,10 @@ func (g *group) buildVectorProduct() {
 	} else {
 		c.k, c.group = b.DivMod(b.ThreadIndex(), b.Idx(int64(c.groups)))
 	}
+	if s.WarpM > 0 {
+		c.finishTogether(g, c.multiplyOnTensorCores(), s.Threads/32)
+		return
+	}
 	c.finish(g, c.multiply())
 }
 
@@ -231,6 +235,14 @@ func (c *vectorProduct) finish(g *group, sums []*Expr) {
 		at := b.Add(index, b.Idx(int64(i)))
 		b.If(b.And(owner, b.Less(at, b.Idx(int64(total)))), func() { b.Store(shared, b.Add(base, at), x) })
 	}
+	c.finishTogether(g, shared, parts)
+}
+
+// finishTogether adds up the parts of the block's sums in shared memory and stores the results.
+func (c *vectorProduct) finishTogether(g *group, shared *Buffer, parts int) {
+	b, s := c.ev.b, c.s
+	perPart := int64(c.rows * s.TileN)
+	total := c.rows * s.ThreadN
 	b.Barrier()
 	for first := 0; first < int(perPart); first += s.Threads {
 		id := b.Add(b.ThreadIndex(), b.Idx(int64(first)))

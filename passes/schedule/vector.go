@@ -59,6 +59,9 @@ func (s scheduler) vectorProduct(op *ir.Op) (ir.Schedule, bool) {
 	}
 	p := product{rows: rows, weights: many, k: k, batch: s.estimate(batch), size: s.entry.Type(weights).DType.Size()}
 	if slices.Contains(contracted, axis) {
+		if t := s.entry.Type(weights).DType; rows > 2 && t.Size() == 2 && k.DivisibleBy(8, s.program.Divisor) && s.entry.Type(c.Results[0]).DType != ir.F64 {
+			return s.sixteenRows(p), true
+		}
 		return s.alongK(p), true
 	}
 	return s.alongRows(p), true
@@ -92,6 +95,16 @@ func (s scheduler) alongK(p product) ir.Schedule {
 	return ir.Schedule{Threads: int(block), Vector: int(vector), Rows: int(p.rows), TileN: int(block / threads * perThread), ThreadN: int(perThread)}
 }
 
+// sixteenRows is for weights of a half type along k and more rows than threads multiply while
+// they read: tensor cores do, sixteen rows of the weights a block.
+func (s scheduler) sixteenRows(p product) ir.Schedule {
+	threads := int64(128)
+	for threads < 512 && ceil(s.estimate(p.weights), 16)*p.batch*threads/32 < enoughWarps/2 && 2*threads <= s.estimate(p.k) {
+		threads *= 2
+	}
+	return ir.Schedule{Threads: int(threads), Vector: 8, Rows: int(p.rows), TileN: 16, ThreadN: 16, WarpM: 16}
+}
+
 // alongRows is for weights whose rows are neighbours: a thread takes 16 bytes at several k.
 func (s scheduler) alongRows(p product) ir.Schedule {
 	perThread := int64(16 / p.size)
@@ -110,7 +123,7 @@ func (s scheduler) alongRows(p product) ir.Schedule {
 	for groups < 16 && ceil(s.estimate(p.weights), 2*groups*perThread)*p.batch >= 4*multiprocessors {
 		groups *= 2
 	}
-	if ceil(s.estimate(p.weights), groups*perThread)*p.batch < multiprocessors {
+	if ceil(s.estimate(p.weights), groups*perThread)*p.batch < multiprocessors*3/4 {
 		groups = 2
 	}
 	threads := int64(128)
