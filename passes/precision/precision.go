@@ -48,7 +48,11 @@ func Run(p *ir.Program, policy Policy) (Result, error) {
 
 // Unchanged is the note that a policy had nothing to do.
 func Unchanged(policy Policy) *diag.Diagnostic {
-	d := diag.Errorf(diag.NothingNarrowed, "--precision", "%s changes nothing: the program has no product of float32 that it is for", policy)
+	reason := "the program has no float32 product that it applies to"
+	if !policy.narrows() && !policy.TF32 {
+		reason = "it asks for float32, which programs compute in unless they say otherwise"
+	}
+	d := diag.Errorf(diag.NothingNarrowed, "--precision", "%s changes nothing: %s", policy, reason)
 	d.Severity = diag.Note
 	return d
 }
