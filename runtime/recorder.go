@@ -64,6 +64,23 @@ func (r *Recorder) Finish(sequence int64) {
 	}
 }
 
+// FinishEach asks of each pending collective, in order, whether it has finished. Those beside
+// computation may finish before others that were issued earlier.
+func (r *Recorder) FinishEach(finished func(Collective) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := r.pending[:0]
+	for _, c := range r.pending {
+		if !finished(c) {
+			kept = append(kept, c)
+			continue
+		}
+		last := c
+		r.finished = &last
+	}
+	r.pending = kept
+}
+
 // Progress tells what the rank does.
 func (r *Recorder) Progress() Progress {
 	r.mu.Lock()

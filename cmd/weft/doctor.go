@@ -11,6 +11,7 @@ import (
 	"weft/codegen/ptxas"
 	weftruntime "weft/runtime"
 	"weft/runtime/artifact"
+	"weft/runtime/comm"
 	"weft/runtime/cuda"
 )
 
@@ -43,6 +44,7 @@ type findings struct {
 	LLC    finding     `json:"llc"`
 	PTXAS  finding     `json:"ptxas"`
 	Driver finding     `json:"driver"`
+	NCCL   finding     `json:"nccl"`
 	GPUs   []gpu       `json:"gpus"`
 
 	driver int // CUDA's number, 13000
@@ -68,6 +70,7 @@ type gpu struct {
 func examine(ctx context.Context) findings {
 	f := findings{Weft: version(), LLC: examineLLC(ctx), PTXAS: examinePTXAS(ctx), GPUs: []gpu{}}
 	f.examineDriver()
+	f.NCCL = examineNCCL()
 	return f
 }
 
@@ -131,6 +134,20 @@ func (f *findings) examineDriver() {
 	}
 }
 
+func examineNCCL() finding {
+	f := finding{Purpose: "carries collectives between GPUs"}
+	number, name, err := comm.NCCLVersion()
+	if err != nil {
+		f.Problem, f.Install = problemOf(err), "apt-get install libnccl2, or pip install nvidia-nccl-cu12 and set "+comm.LibraryVariable
+		if !cuda.Built {
+			f.Problem, f.Install = "this weft was built without CUDA", "make build-cuda"
+		}
+		return f
+	}
+	f.Found, f.Version, f.Path = true, number, name
+	return f
+}
+
 // driverText prints CUDA's number for a version: 12040 is 12.4.
 func driverText(number int) string { return fmt.Sprintf("%d.%d", number/1000, number%1000/10) }
 
@@ -139,7 +156,7 @@ func (a *app) printFindings(f findings) {
 	for _, row := range []struct {
 		name string
 		finding
-	}{{"llc", f.LLC}, {"ptxas", f.PTXAS}, {"driver", f.Driver}} {
+	}{{"llc", f.LLC}, {"ptxas", f.PTXAS}, {"driver", f.Driver}, {"NCCL", f.NCCL}} {
 		if row.Found {
 			a.printf("%-8s %s\n", row.name, strings.TrimSpace(row.Version+" "+row.Path))
 		} else {
@@ -176,6 +193,13 @@ func (a *app) doctorArtifact(path string, found findings, asJSON bool) error {
 			needs[1] = need{"--device emu", false, "the artifact has no PTX"}
 		}
 		needs = append(needs, found.runs(t))
+	}
+	if mesh := art.Manifest.Mesh.Program(); mesh.Size() > 1 {
+		n := need{Need: fmt.Sprintf("NCCL, for %d GPUs", mesh.Size()), Met: found.NCCL.Found, Detail: found.NCCL.Version}
+		if !n.Met {
+			n.Detail = found.NCCL.Problem + "; to install it: " + found.NCCL.Install
+		}
+		needs = append(needs, n)
 	}
 	needs = append(needs, weightsNeed(art))
 	if asJSON {

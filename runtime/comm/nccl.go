@@ -120,8 +120,9 @@ type NCCL struct {
 
 	module  runtime.Module
 	counter runtime.Kernel
-	mapped  []byte // 4 bytes: how many collectives have finished
+	mapped  []byte // two counters of 4 bytes: collectives that have finished, on the session's stream and beside
 	at      runtime.Pointer
+	seen    [2]uint32 // that the recorder was told of
 }
 
 var (
@@ -151,8 +152,11 @@ func (p *Peers) NCCL(ctx context.Context, device GPU, axes [][]string) (*NCCL, e
 	return n, nil
 }
 
+// counterSize is that of a counter in mapped memory.
+const counterSize = 4
+
 func (n *NCCL) prepare(ctx context.Context, axes [][]string) (err error) {
-	if n.mapped, n.at, err = n.device.Mapped(4); err != nil {
+	if n.mapped, n.at, err = n.device.Mapped(2 * counterSize); err != nil {
 		return fmt.Errorf("memory that a GPU shows its progress in: %w", err)
 	}
 	if n.module, err = n.device.Load(countPTX); err != nil {
@@ -269,8 +273,12 @@ func (n *NCCL) Collective(ctx context.Context, s runtime.Stream, c runtime.Colle
 		n.peers.Abort(d)
 		return d
 	}
+	at := n.at
+	if c.Async { // another stream: a counter of its own
+		at += counterSize
+	}
 	return n.device.Launch(s, runtime.Launch{Kernel: n.counter, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Label: "progress of collectives",
-		Args: []runtime.Arg{{Kind: runtime.ArgPointer, Bits: uint64(n.at), Size: 4, Access: runtime.ReadWrite}}})
+		Args: []runtime.Arg{{Kind: runtime.ArgPointer, Bits: uint64(at), Size: counterSize, Access: runtime.ReadWrite}}})
 }
 
 // local does what a permutation moves within this rank.
@@ -360,16 +368,39 @@ func (n *NCCL) poll() {
 	}
 }
 
-// progress tells the recorder how many collectives have finished.
+// progress tells the recorder which collectives have finished: so many of each stream.
 func (n *NCCL) progress() {
-	if r := n.peers.options.Recorder; r != nil {
-		r.Finish(int64(n.Finished()))
+	r := n.peers.options.Recorder
+	if r == nil {
+		return
 	}
+	now := n.counters()
+	left := [2]uint32{now[0] - n.seen[0], now[1] - n.seen[1]}
+	r.FinishEach(func(c runtime.Collective) bool {
+		stream := 0
+		if c.Async {
+			stream = 1
+		}
+		if left[stream] == 0 {
+			return false
+		}
+		left[stream]--
+		n.seen[stream]++
+		return true
+	})
+}
+
+func (n *NCCL) counters() (now [2]uint32) {
+	for i := range now {
+		now[i] = atomic.LoadUint32((*uint32)(unsafe.Pointer(&n.mapped[i*counterSize])))
+	}
+	return now
 }
 
 // Finished counts the collectives that have run on the device.
-func (n *NCCL) Finished() uint32 {
-	return atomic.LoadUint32((*uint32)(unsafe.Pointer(unsafe.SliceData(n.mapped))))
+func (n *NCCL) Finished() int64 {
+	now := n.counters()
+	return int64(now[0]) + int64(now[1])
 }
 
 // failed asks the communicators for errors of what they run.

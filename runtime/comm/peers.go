@@ -453,7 +453,8 @@ func (p *Peers) farewell() error {
 		case <-p.ended:
 			return p.failure()
 		case <-timer.C:
-			return diag.Errorf(diag.CollectiveStuck, "", "rank 0 has ended and %s not, for %s", rankList(p.staying()), p.options.Timeout)
+			p.end(diag.Errorf(diag.CollectiveStuck, "", "rank 0 has ended and %s not, for %s", rankList(p.staying()), p.options.Timeout), true)
+			return p.failure()
 		}
 	}
 	l := p.links[0]
