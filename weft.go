@@ -70,6 +70,10 @@ type Config struct {
 	Disabled []string `json:"disabled_passes,omitempty"`
 	Mesh     string   `json:"mesh,omitempty"`     // "dp=8,tp=4"; empty is one rank
 	Parallel string   `json:"parallel,omitempty"` // strategies as shard.ParseStrategies reads them
+	// Links are bandwidths between ranks for --parallel auto, "dp=50,tp=450" in GB/s; MemoryLimit is
+	// what a rank may use in bytes (0: the target's memory).
+	Links       string `json:"links,omitempty"`
+	MemoryLimit int64  `json:"memory_limit,omitempty"`
 	// Shardings and InputShardings are rules as shard.ParseRule reads them, by name of a state
 	// or an input.
 	Shardings      []string `json:"shardings,omitempty"`
@@ -221,6 +225,25 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets
 	return c.assemble(ctx, o, targets, step)
 }
 
+// hardware is what --parallel auto plans for: the weakest of the targets.
+func (c Config) hardware(m ir.Mesh) (*shard.Hardware, error) {
+	targets, err := findTargets(c.Targets)
+	if err != nil {
+		return nil, err
+	}
+	h := &shard.Hardware{Memory: c.MemoryLimit}
+	for i, t := range targets {
+		if i == 0 || t.HalfTFLOPS*1e12 < h.FLOPS {
+			h.FLOPS, h.Bandwidth = t.HalfTFLOPS*1e12, t.BandwidthGBs*1e9
+		}
+		if c.MemoryLimit == 0 && (h.Memory == 0 || t.Memory < h.Memory) {
+			h.Memory = t.Memory
+		}
+	}
+	h.Links, err = shard.ParseLinks(c.Links, m)
+	return h, err
+}
+
 // sharding reads how the program is to be divided over a mesh.
 func (c Config) sharding() (o shard.Options, err error) {
 	if c.Mesh == "" {
@@ -232,7 +255,11 @@ func (c Config) sharding() (o shard.Options, err error) {
 	if o.Mesh, err = mesh.Parse(c.Mesh); err != nil {
 		return o, err
 	}
-	if o.Strategies, err = shard.ParseStrategies(c.Parallel, o.Mesh); err != nil {
+	if c.Parallel == "auto" {
+		if o.Auto, err = c.hardware(o.Mesh); err != nil {
+			return o, err
+		}
+	} else if o.Strategies, err = shard.ParseStrategies(c.Parallel, o.Mesh); err != nil {
 		return o, err
 	}
 	if o.Parameters, err = shard.ParseRules(c.Shardings); err != nil {

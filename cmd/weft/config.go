@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -27,6 +28,8 @@ type configFile struct {
 	Parallel  any           `yaml:"parallel"`  // axis: strategy, or auto
 	Shardings yaml.MapSlice `yaml:"shardings"` // pattern of a parameter: [axes of each dim]
 	Inputs    yaml.MapSlice `yaml:"inputs"`    // pattern of an input: [axes of each dim]
+	Links     yaml.MapSlice `yaml:"links"`     // axis: GB/s, for parallel: auto
+	Memory    string        `yaml:"memory_limit"`
 	Precision any           `yaml:"precision"` // bf16, or part: type
 }
 
@@ -129,6 +132,12 @@ func (c *configFile) apply(cmd *cobra.Command, path string, f *compileFlags) err
 	}
 	text("code", c.Code, &f.code)
 	text("mesh", joined(c.Mesh, "="), &f.mesh)
+	text("links", joined(c.Links, "="), &f.links)
+	if c.Memory != "" && !given("memory-limit") {
+		if err := (*byteSize)(&f.memoryLimit).Set(c.Memory); err != nil {
+			bad("memory_limit", "%v", err)
+		}
+	}
 	text("parallel", assignments(c.Parallel, ":", "parallel", bad), &f.parallel)
 	text("precision", assignments(c.Precision, "=", "precision", bad), &f.precision)
 	if !given("shard") {
@@ -186,4 +195,37 @@ func rules(m yaml.MapSlice, key string, bad func(key, format string, args ...any
 		list = append(list, fmt.Sprintf("%v=[%s]", item.Key, strings.Join(texts, ", ")))
 	}
 	return list
+}
+
+// byteSize is a flag of a number of bytes, with a unit.
+type byteSize int64
+
+var byteUnits = []struct {
+	name string
+	size float64
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"B", 1}}
+
+func (b *byteSize) String() string {
+	if *b == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%dB", int64(*b))
+}
+
+func (b *byteSize) Type() string { return "size" }
+
+// Set reads a number and its unit, such as 80GB.
+func (b *byteSize) Set(text string) error {
+	for _, unit := range byteUnits {
+		number, ok := strings.CutSuffix(strings.TrimSpace(text), unit.name)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if err == nil && v > 0 && v*unit.size < 1<<60 {
+			*b = byteSize(v * unit.size)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no size such as 80GB", text)
 }

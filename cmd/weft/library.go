@@ -244,7 +244,7 @@ func (s *deviceSession) Close() error {
 func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
 	options := weft.Options{
 		Config: weft.Config{Targets: f.targets, Dims: f.given.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode(), Precision: f.precision,
-			Mesh: f.mesh, Parallel: f.parallel, Shardings: f.shard, InputShardings: f.shardInput},
+			Mesh: f.mesh, Parallel: f.parallel, Links: f.links, MemoryLimit: f.memoryLimit, Shardings: f.shard, InputShardings: f.shardInput},
 		Files:    f.files,
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,

@@ -8,6 +8,7 @@ const (
 	ShardingConflict Code = "W4103"
 	BadConfig        Code = "W4104"
 	NotSharded       Code = "W4105"
+	ChosenParallel   Code = "W4106"
 	BadPrecision     Code = "W4110"
 	NothingNarrowed  Code = "W4111"
 	WrongRanks       Code = "W7100"
@@ -25,6 +26,7 @@ var parallelCodes = []Info{
 	{ShardingConflict, BadInput, "shardings contradict each other", "Two rules, or a rule and a strategy, divide one tensor in different ways, or one axis divides a tensor twice. The message names both."},
 	{BadConfig, BadInput, "configuration cannot be read", "weft.yaml has a key that weft does not know, or a value of the wrong kind. The message has the place and the nearest keys."},
 	{NotSharded, BadInput, "nothing to divide", "A strategy found nothing in the program that its axis could divide; the ranks along that axis do the same work. This is a note unless warnings are errors."},
+	{ChosenParallel, OK, "strategies were chosen", "--parallel auto partitioned the program with each combination of strategies and took the one that its cost model finds fastest among those that fit the memory of a rank. The notes have the others."},
 	{BadPrecision, BadInput, "precision policy cannot be read", "--precision takes bf16, fp16, tf32 or f32, or parts: compute=bf16,params=f32,reduce=f32,output=f32, with exceptions for kinds of operators (op:attention=f32) and modules (lm_head=f32). docs/precision.md has them all."},
 	{NothingNarrowed, OK, "precision policy changes nothing", "The program has no product of float32 to which the policy applies: it computes in other types already, or rules keep all products."},
 	{WrongRanks, BadInput, "number of ranks is not the mesh's", "An artifact for a mesh runs on as many ranks as the mesh has: the launcher's WORLD_SIZE, --nproc, or ranks in one process must be that number."},

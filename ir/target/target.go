@@ -17,15 +17,17 @@ import (
 
 // Target is a GPU description.
 type Target struct {
-	Name            string // "sm_90a"
-	Title           string // "Hopper (H100, H200)"
-	Compute         int    // 90
-	ArchSpecific    bool   // runs on exactly this architecture
-	PTX             string // version that llc writes for it, "8.0"
-	MinDriver       string // oldest driver that loads it
-	Multiprocessors int    // of the largest part
-	SharedPerBlock  int    // bytes after opting in
-	Memory          int64  // bytes of the usual part
+	Name            string  // "sm_90a"
+	Title           string  // "Hopper (H100, H200)"
+	Compute         int     // 90
+	ArchSpecific    bool    // runs on exactly this architecture
+	PTX             string  // version that llc writes for it, "8.0"
+	MinDriver       string  // oldest driver that loads it
+	Multiprocessors int     // of the largest part
+	SharedPerBlock  int     // bytes after opting in
+	Memory          int64   // bytes of the usual part
+	HalfTFLOPS      float64 // dense products of bf16 on tensor cores, 1e12 a second, by the maker's data sheet
+	BandwidthGBs    float64 // of memory, 1e9 bytes a second, by the data sheet
 }
 
 //go:embed targets/*.txt
@@ -99,6 +101,10 @@ func (t *Target) set(key, value string) (err error) {
 		t.SharedPerBlock, err = strconv.Atoi(value)
 	case "memory":
 		t.Memory, err = strconv.ParseInt(value, 10, 64)
+	case "half_tflops":
+		t.HalfTFLOPS, err = strconv.ParseFloat(value, 64)
+	case "bandwidth_gbs":
+		t.BandwidthGBs, err = strconv.ParseFloat(value, 64)
 	default:
 		err = fmt.Errorf("unknown key")
 	}

@@ -67,11 +67,6 @@ func (pt *partitioner) even(p ir.Part) bool {
 	return p.Size.DivisibleBy(pt.mesh.Extent(p.Axes), pt.program.Divisor)
 }
 
-// padded tells whether some rank holds elements of the parts that do not count.
-func (pt *partitioner) padded(parts []ir.Part) bool {
-	return slices.ContainsFunc(parts, func(p ir.Part) bool { return !pt.even(p) })
-}
-
 // regroup divides the same row-major elements, which have parts in one shape, in another shape:
 // each dim gets the factors that make it up, and an axis stays where its factor stays whole or is
 // cut at a multiple of its ranks. An axis that cannot stay is dropped.

@@ -20,8 +20,9 @@ import (
 type Options struct {
 	Mesh       ir.Mesh
 	Strategies []Strategy
-	Parameters []Rule // by name of a state
-	Inputs     []Rule // by name of an input of the caller
+	Auto       *Hardware // choose the strategies for it; nil takes Strategies
+	Parameters []Rule    // by name of a state
+	Inputs     []Rule    // by name of an input of the caller
 }
 
 // Rule gives the tensors that a pattern names axes by dim; an empty list leaves a dim whole. The first
@@ -35,6 +36,7 @@ type Rule struct {
 // Report tells what the pass did.
 type Report struct {
 	Mesh        string       `json:"mesh,omitempty"`
+	Choices     []Choice     `json:"choices,omitempty"` // of Auto, the best first
 	Collectives []Collective `json:"collectives,omitempty"`
 	Notes       diag.List    `json:"-"`
 }
@@ -67,6 +69,16 @@ func Run(p *ir.Program, o Options) (*Report, bool, error) {
 	}
 	if err := o.check(p); err != nil {
 		return nil, false, err
+	}
+	if o.Auto != nil {
+		h := *o.Auto
+		o.Auto = nil
+		choices, err := Auto(p, o, h)
+		if err != nil {
+			return nil, false, err
+		}
+		o.Strategies, report.Choices = choices[0].Strategies, choices
+		report.Notes = append(report.Notes, Explain(choices, h.Memory))
 	}
 	report.Mesh = o.Mesh.String()
 	for _, a := range o.Mesh.Axes {
@@ -280,4 +292,11 @@ func parseDims(text string) (dims [][]string, ok bool) {
 	return dims, true
 }
 
-func (s Strategy) String() string { return fmt.Sprintf("%s:%s", strings.Join(s.Axes, "+"), s.Name) }
+// String is the strategy as --parallel has it.
+func (s Strategy) String() string {
+	text := fmt.Sprintf("%s:%s", strings.Join(s.Axes, "+"), s.Name)
+	if s.Sequence {
+		text += "+sp"
+	}
+	return text
+}
