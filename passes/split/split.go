@@ -30,21 +30,11 @@ func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
 		for _, r := range op.Regions {
 			changed = block(p, e, r) || changed
 		}
-		if a, ok := op.Attrs.(*ir.ReduceAttrs); ok && op.Kind == ir.OpReduce {
-			s.b.Loc = op.Loc
-			if v, ok := s.split(op.Operands[0], a.Combine, a.Axes); ok {
-				definedBy(b, v, op.Results[0])
-				changed = true
-				continue
-			}
-		}
-		if a, ok := op.Attrs.(*ir.CumulativeAttrs); ok {
-			s.b.Loc = op.Loc
-			if v, ok := s.cumulative(op.Operands[0], a); ok {
-				definedBy(b, v, op.Results[0])
-				changed = true
-				continue
-			}
+		s.b.Loc = op.Loc
+		if v, ok := s.stagesOf(op); ok {
+			definedBy(b, v, op.Results[0])
+			changed = true
+			continue
 		}
 		b.Ops = append(b.Ops, op)
 	}
@@ -61,6 +51,20 @@ func definedBy(block *ir.Block, v, result ir.Value) {
 }
 
 type splitter struct{ b *ir.Builder }
+
+// stagesOf gives the value of an operation in stages; false where it stays as it is.
+func (s splitter) stagesOf(op *ir.Op) (ir.Value, bool) {
+	switch op.Kind {
+	case ir.OpReduce:
+		a := op.Attrs.(*ir.ReduceAttrs)
+		return s.split(op.Operands[0], a.Combine, a.Axes)
+	case ir.OpArgReduce:
+		return s.argReduce(op.Operands[0], op.Attrs.(*ir.ArgReduceAttrs))
+	case ir.OpCumulative:
+		return s.cumulative(op.Operands[0], op.Attrs.(*ir.CumulativeAttrs))
+	}
+	return ir.NoValue, false
+}
 
 // split gives the value of a reduction in stages; false where it is best in one.
 func (s splitter) split(x ir.Value, c ir.Combine, axes []int) (ir.Value, bool) {
