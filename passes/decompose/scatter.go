@@ -28,7 +28,18 @@ func sortsScatter(p *ir.Program, e *ir.Entry, op *ir.Op) bool {
 		}
 	}
 	vectors := most(n)
-	return vectors > fewVectors && vectors*most(e.Type(op.Results[0]).Numel()) > fewLooks
+	if vectors <= fewVectors && !donated(e, op.Operands[0]) {
+		return false
+	}
+	return vectors*most(e.Type(op.Results[0]).Numel()) > fewLooks
+}
+
+// donated tells whether a value is a state that the entry replaces: sorted updates are then
+// written where it lies, which saves a copy of all of it.
+func donated(e *ir.Entry, v ir.Value) bool {
+	k := slices.Index(e.Body.Params, v)
+	return k >= 0 && e.Inputs[k].State != "" &&
+		slices.ContainsFunc(e.Outputs, func(out ir.Output) bool { return out.State == e.Inputs[k].State })
 }
 
 // leading is the number of dims of the operand before those that every window covers whole.
