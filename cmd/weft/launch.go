@@ -18,6 +18,7 @@ import (
 	weftruntime "weft/runtime"
 	"weft/runtime/artifact"
 	"weft/runtime/comm"
+	"weft/runtime/cuda"
 )
 
 // launchFlags say how the processes of a run find each other.
@@ -116,10 +117,14 @@ func (m *model) findWorld(mesh ir.Mesh) (comm.World, error) {
 	return w, nil
 }
 
-// ordinal is the number of the device for this process: its rank among those of its host.
-func (m *model) ordinal() int {
+// ordinal is the number of the device for this process: its rank among those of its host, unless
+// the launcher shows each process one GPU alone.
+func (m *model) ordinal(device string) int {
 	w, err := comm.FindHere(m.ranks.launch.world)
-	if err != nil || w.Size == 1 {
+	if err != nil || w.Size == 1 || device != "cuda" {
+		return 0
+	}
+	if n, err := cuda.Count(); err == nil && n == 1 {
 		return 0
 	}
 	return w.LocalRank

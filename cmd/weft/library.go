@@ -82,7 +82,7 @@ func (m *model) onDevice(ctx context.Context, name, want string, given weights.S
 	if m.artifact != nil {
 		targets = m.targets()
 	}
-	device, err := openDevice(name, want, targets, m.ordinal())
+	device, err := openDevice(name, want, targets, m.ordinal(name))
 	if err != nil {
 		return nil, err
 	}

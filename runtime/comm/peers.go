@@ -249,7 +249,11 @@ func (p *Peers) beats(l *link) {
 	for {
 		select {
 		case <-ticker.C:
-			if l.send(appendFrame(nil, frameBeat, p.present().encode()), p.options.Timeout) != nil {
+			b := p.present()
+			if l.rank == deputy {
+				b.Others = p.told()
+			}
+			if l.send(appendFrame(nil, frameBeat, b.encode()), p.options.Timeout) != nil {
 				return // serve finds out
 			}
 		case <-p.ended:
@@ -257,6 +261,32 @@ func (p *Peers) beats(l *link) {
 		case <-p.stopped:
 			return
 		}
+	}
+}
+
+// deputy is the rank that tells how the others are when rank 0 is lost.
+const deputy = 1
+
+// told is what rank 0 knows of the others, not of more than a report lists.
+func (p *Peers) told() []told {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []told
+	for _, l := range p.links {
+		if l != nil && l.rank != deputy && len(list) < shownRanks {
+			list = append(list, told{int64(l.rank), l.beat.String()})
+		}
+	}
+	return list
+}
+
+// retold adds to a report that rank 0 is lost what it told of the others last.
+func (p *Peers) retold(d *diag.Diagnostic, root beat) {
+	if p.me.Rank != deputy {
+		return
+	}
+	for _, o := range root.Others {
+		d.Note("rank %d, as rank 0 told last: %s", o.Rank, o.Text)
 	}
 }
 
@@ -391,6 +421,7 @@ func (p *Peers) lost(l *link, err error) {
 	}
 	d := diag.Errorf(diag.RankFailed, "", "rank %d went away: %s", l.rank, how)
 	d.Note("rank %d, as last heard: %s", l.rank, b)
+	p.retold(d, b)
 	p.end(d, true)
 }
 

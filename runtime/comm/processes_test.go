@@ -112,6 +112,9 @@ func befall(fault string) error {
 	switch fault {
 	case "killed":
 		return errors.Join(syscall.Kill(self, syscall.SIGKILL), sleep())
+	case "paused":
+		wake := exec.Command("sh", "-c", fmt.Sprintf("sleep 0.4; kill -CONT %d", self))
+		return errors.Join(wake.Start(), syscall.Kill(self, syscall.SIGSTOP), wake.Wait())
 	case "stopped":
 		return syscall.Kill(self, syscall.SIGSTOP)
 	case "slow":
@@ -175,6 +178,9 @@ func TestFaults(t *testing.T) {
 						t.Errorf("rank %d has no report", rank)
 					}
 				}
+				if fault == "stopped" && victim == 0 && !strings.Contains(stderr, "note: rank 2, as rank 0 told last: last finished all_reduce over x (number ") {
+					t.Error("rank 1 does not tell how rank 2 was")
+				}
 				if !strings.Contains(stderr, what) {
 					t.Errorf("nobody says %q", what)
 				}
@@ -189,6 +195,16 @@ func TestFaults(t *testing.T) {
 					t.Log(stderr)
 				}
 			})
+		}
+	}
+}
+
+// A rank that is late, but in time, disturbs nobody.
+func TestPaused(t *testing.T) {
+	for victim := range 2 {
+		status, stdout, stderr, _ := launchTest(t, 2, faultOfTest+"=paused", fmt.Sprintf("%s=%d", victimOfTest, victim), TimeoutVariable+"=3s")
+		if status != 0 || stdout != "rank 0 of 2 is done\n" || !strings.Contains(stderr, "[rank 1] rank 1 of 2 is done\n") {
+			t.Errorf("status %d\n%s\n%s", status, stdout, stderr)
 		}
 	}
 }

@@ -284,7 +284,7 @@ func (p *Peers) connect(ctx context.Context, address string, deadline time.Time)
 // ready waits until rank 0 says that all ranks are there. Rank 0 began to wait before, and tells when it
 // gives up.
 func (p *Peers) ready(ctx context.Context) error {
-	timer := time.NewTimer(p.options.Timeout + p.grace())
+	timer := time.NewTimer(p.options.Timeout + time.Second + p.grace())
 	defer timer.Stop()
 	select {
 	case <-p.met:

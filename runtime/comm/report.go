@@ -15,6 +15,13 @@ type beat struct {
 	At      string   `json:"at,omitempty"`   // the step that it issued last
 	Last    string   `json:"last,omitempty"` // the collective that finished last
 	Waiting *waiting `json:"waiting,omitempty"`
+	Others  []told   `json:"others,omitempty"` // what rank 0 knows, for the rank that reports when rank 0 is lost
+}
+
+// told is how a rank is, as rank 0 knows it.
+type told struct {
+	Rank int64  `json:"rank"`
+	Text string `json:"text"`
 }
 
 // waiting is a collective that a rank came to and that has not finished.

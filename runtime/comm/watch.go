@@ -58,8 +58,9 @@ func (p *Peers) stalled() {
 		states[0] = root
 		states[p.me.Rank].beat = p.present()
 		d := diag.Errorf(diag.CollectiveStuck, "", "rank 0 is missing: %s", root.cause())
-		if p.me.Rank == 1 { // the lowest that is left
+		if p.me.Rank == deputy {
 			d.Note("rank 0, as last heard: %s", root.beat)
+			p.retold(d, root.beat)
 			for _, note := range summarize(p.options.Mesh, states).notes {
 				d.Note("%s", note)
 			}

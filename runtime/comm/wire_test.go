@@ -3,6 +3,7 @@ package comm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"runtime"
@@ -85,6 +86,27 @@ func FuzzFrames(f *testing.F) {
 			p.shut()
 		}
 	})
+}
+
+// Two versions of the protocol say so, and nothing more.
+func TestVersions(t *testing.T) {
+	other := newHello()
+	other[len(magic)]++
+	if _, v, err := examine(&tape{Reader: bytes.NewReader(other)}, "", identity{}, nil); v != refusedVersion || err != nil {
+		t.Errorf("rank 0: %q, %v", v, err)
+	}
+	v, proven, err := introduce(&tape{Reader: bytes.NewReader(other)}, "", identity{})
+	if v.Refusal != refusedVersion || proven || err != nil {
+		t.Errorf("a peer: %v, %t, %v", v, proven, err)
+	}
+	if _, _, err := introduce(&tape{Reader: strings.NewReader("HTTP/1.1 400 Bad Request")}, "", identity{}); !errors.Is(err, errNotWeft) {
+		t.Error(err)
+	}
+	for _, v := range []refusal{refusedVersion, refusedToken, refusedIdentity, refusedSize, refusedMesh, refusedDigest, refusedRank} {
+		if d := refusalOf(v, identity{}, identity{}, "1.2.3.4:5"); !strings.HasPrefix(d.Message, "a peer at 1.2.3.4:5 ") {
+			t.Errorf("%s: %s", v, d.Message)
+		}
+	}
 }
 
 func TestOffers(t *testing.T) {
