@@ -26,7 +26,7 @@ var topLevel = []string{"cmd", "frontend", "ir", "passes", "codegen", "runtime",
 // ir/target, ir/diag, codegen/ptx) are what the stages share.
 var house = map[string][]string{
 	"weft": {"codegen", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag",
-		"ir/plan", "ir/reproducer", "ir/target", "passes", "passes/precision", "passes/shard", "runtime/artifact", "runtime/cache"},
+		"ir/mesh", "ir/plan", "ir/reproducer", "ir/target", "passes", "passes/precision", "passes/shard", "runtime/artifact", "runtime/cache"},
 	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "passes/precision", "runtime/..."},
 
 	"frontend":         {"frontend/fx", "frontend/onnx", "frontend/lower", "frontend/weights", "ir", "ir/diag"},
@@ -39,7 +39,7 @@ var house = map[string][]string{
 	"ir/diag":        {},
 	"ir/diag/render": {"ir/diag"},
 	"ir/compare":     {"ir"},
-	"ir/eval":        {"ir", "ir/diag"},
+	"ir/eval":        {"ir", "ir/diag", "ir/mesh"},
 	"ir/internal":    {"ir"},
 	"ir/mesh":        {"ir", "ir/diag"},
 	"ir/plan":        {"ir", "ir/diag"},
@@ -64,7 +64,8 @@ var house = map[string][]string{
 	"runtime/emu":        {"runtime", "codegen/ptx"},
 	"runtime/cuda":       {"runtime", "runtime/cuda/..."},
 	"runtime/cuda/...":   {},
-	"runtime/comm":       {"runtime", "ir", "ir/diag"},
+	"runtime/comm":       {"runtime", "runtime/comm/combine", "ir", "ir/diag"},
+	"runtime/comm/...":   {"ir"},
 	"runtime/devicetest": {"runtime"},
 	"runtime/bench":      {"runtime", "runtime/artifact", "runtime/cuda", "runtime/emu", "frontend/weights", "ir", "ir/diag", "ir/plan"},
 }

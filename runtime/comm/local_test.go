@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sync/errgroup"
 
@@ -94,7 +95,7 @@ func TestLocal(t *testing.T) {
 					if reduces && ir.CombineTakes(c, dtype) != nil || !reduces && c != ir.Sum {
 						continue
 					}
-					for _, n := range []int64{0, 1, 5, block + 3} {
+					for _, n := range []int64{0, 1, 5, 2051} {
 						if n > 5 && ranks == 8 {
 							continue
 						}
@@ -183,30 +184,6 @@ func near(a, b *ir.Tensor) bool {
 		}
 	}
 	return true
-}
-
-// TestRounding holds the conversions of 16-bit floats against ir's, for all halves and floats
-// beside them.
-func TestRounding(t *testing.T) {
-	for _, c := range []struct {
-		dtype ir.DType
-		n     narrow
-	}{{ir.F16, f16()}, {ir.BF16, bf16}} {
-		one, in, out := ir.NewTensor(c.dtype, 1), make([]float32, 1), make([]uint16, 1)
-		for i := range 1 << 16 {
-			out[0] = uint16(i)
-			c.n.widen(in, out)
-			middle := math.Float32bits(in[0])
-			for _, bits := range []uint32{middle, middle + 0x800, middle + 0xfff, middle + 0x1000, middle + 0x1001, middle + 0x7fff, middle + 0x8000, middle + 0x8001, middle - 1, middle * 3} {
-				in[0] = math.Float32frombits(bits)
-				one.SetFloat(0, float64(in[0]))
-				c.n.round(out, in)
-				if want := uint16(one.Data[0]) | uint16(one.Data[1])<<8; out[0] != want && !(in[0] != in[0]) {
-					t.Fatalf("%v rounds to %s %#x, want %#x", in[0], c.dtype, out[0], want)
-				}
-			}
-		}
-	}
 }
 
 // collectiveOf is an all_reduce of a float that rank i of n issues on new memory.
@@ -323,4 +300,10 @@ func TestLocalUnwritten(t *testing.T) {
 	if err := comms[0].Collective(context.Background(), 0, c); err == nil || !strings.Contains(err.Error(), "never written") {
 		t.Error(err)
 	}
+}
+
+// view is bytes as elements.
+func view[T any](b []byte) []T {
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }

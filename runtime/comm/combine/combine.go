@@ -1,4 +1,6 @@
-package comm
+// Package combine has the arithmetic of reductions over ranks, at the speed of memory. It is beside
+// package comm because assembly and cgo cannot be in one.
+package combine
 
 import (
 	"math"
@@ -8,11 +10,67 @@ import (
 	"weft/ir"
 )
 
+// Ranks combines the elements of sources, one of each rank, in their order: floats in at least float32, rounded
+// once. All have the length of dst and are aligned to their elements.
+func Ranks(dst []byte, sources [][]byte, dtype ir.DType, combine ir.Combine) {
+	if len(dst) == 0 {
+		return
+	}
+	switch dtype {
+	case ir.F32:
+		fold(dst, sources, combine, combiner.f32)
+	case ir.F64:
+		fold(dst, sources, combine, floats[float64]())
+	case ir.BF16:
+		foldNarrow(dst, sources, combine, combiner.bf16())
+	case ir.F16:
+		foldNarrow(dst, sources, combine, combiner.f16())
+	case ir.C32:
+		foldComplexHalves(dst, sources, combine)
+	case ir.C64:
+		fold(dst, sources, combine, complexes[complex64]())
+	case ir.C128:
+		fold(dst, sources, combine, complexes[complex128]())
+	case ir.I8:
+		fold(dst, sources, combine, integers[int8]())
+	case ir.I16:
+		fold(dst, sources, combine, integers[int16]())
+	case ir.I32:
+		fold(dst, sources, combine, integers[int32]())
+	case ir.I64:
+		fold(dst, sources, combine, integers[int64]())
+	case ir.U8, ir.Bool:
+		fold(dst, sources, combine, integers[uint8]())
+	case ir.U16:
+		fold(dst, sources, combine, integers[uint16]())
+	case ir.U32:
+		fold(dst, sources, combine, integers[uint32]())
+	case ir.U64:
+		fold(dst, sources, combine, integers[uint64]())
+	default:
+		foldTensors(dst, sources, dtype, combine)
+	}
+}
+
 // view is bytes as elements. Go has no misaligned loads to fear here: memory of devices and
 // slices of it at whole elements are aligned.
 func view[T any](b []byte) []T {
 	var zero T
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
+}
+
+// combiner combines with what the processor has.
+var combiner = newCombiner(vectors())
+
+type kernels struct {
+	f32       folder[float32]
+	bf16, f16 func() narrow
+}
+
+func newCombiner(t twins) kernels {
+	f := floats[float32]()
+	f.add2, f.add = t.addTwoF32, t.addF32
+	return kernels{f, func() narrow { return bf16.faster(t.halves[0]) }, sync.OnceValue(func() narrow { return f16().faster(t.halves[1]) })}
 }
 
 // block is how many elements are combined at a time, so that partial results stay in the first
@@ -110,6 +168,7 @@ func integers[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64]
 type narrow struct {
 	widen func(out []float32, in []uint16)
 	round func(out []uint16, in []float32)
+	add   func(acc []float32, in []uint16) // acc += in
 }
 
 // bf16 is the upper half of a float32, rounded to nearest, ties to even.
@@ -131,6 +190,12 @@ var bf16 = narrow{
 			out[i] = r
 		}
 	},
+	add: func(acc []float32, in []uint16) {
+		in = in[:len(acc)]
+		for i := range acc {
+			acc[i] += math.Float32frombits(uint32(in[i]) << 16)
+		}
+	},
 }
 
 // f16 reads halves through a table of all of them.
@@ -148,6 +213,12 @@ func f16() narrow {
 				out[i] = roundHalf(v)
 			}
 		},
+		add: func(acc []float32, in []uint16) {
+			in = in[:len(acc)]
+			for i := range acc {
+				acc[i] += table[in[i]]
+			}
+		},
 	}
 }
 
@@ -157,6 +228,9 @@ var halves = sync.OnceValue(func() *[1 << 16]float32 {
 	for i := range table {
 		one.Data[0], one.Data[1] = byte(i), byte(i>>8)
 		table[i] = float32(one.Float(0))
+		if i&0x7fff > 0x7c00 { // NaN: quiet, with the bits that it has
+			table[i] = math.Float32frombits(uint32(i>>15)<<31 | 0x7fc00000 | uint32(i&0x3ff)<<13)
+		}
 	}
 	return table
 })
@@ -168,7 +242,7 @@ func roundHalf(v float32) uint16 {
 	bits &= 0x7fffffff
 	switch {
 	case bits > 0x7f800000:
-		return sign | 0x7e00
+		return sign | 0x7e00 | uint16(bits>>13&0x1ff)
 	case bits >= 0x477ff000: // 65520 and more
 		return sign | 0x7c00
 	case bits < 0x38800000: // below the smallest normal half: units of 2^-24, which adding 2^-1 rounds to
@@ -184,19 +258,19 @@ func foldNarrow(dst []byte, sources [][]byte, combine ir.Combine, n narrow) {
 		copy(dst, sources[0])
 		return
 	}
-	f := floats[float32]()
+	op := floats[float32]().combines[combine]
 	var acc, next [block]float32
 	for at := 0; at < len(out); at += block {
 		end := min(at+block, len(out))
 		a, b := acc[:end-at], next[:end-at]
 		n.widen(a, view[uint16](sources[0])[at:end])
 		for _, s := range sources[1:] {
-			n.widen(b, view[uint16](s)[at:end])
 			if combine == ir.Sum {
-				f.add(a, b)
-			} else {
-				each(a, b, f.combines[combine])
+				n.add(a, view[uint16](s)[at:end])
+				continue
 			}
+			n.widen(b, view[uint16](s)[at:end])
+			each(a, b, op)
 		}
 		n.round(out[at:end], a)
 	}
@@ -226,7 +300,7 @@ func foldTensors(dst []byte, sources [][]byte, dtype ir.DType, combine ir.Combin
 // foldComplexHalves combines pairs of halves: sums part by part, products as complex numbers.
 func foldComplexHalves(dst []byte, sources [][]byte, combine ir.Combine) {
 	if combine == ir.Sum {
-		foldNarrow(dst, sources, combine, f16())
+		foldNarrow(dst, sources, combine, combiner.f16())
 		return
 	}
 	table, out := halves(), view[uint16](dst)
