@@ -1,17 +1,21 @@
 package weft_test
 
 import (
+	"cmp"
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"weft"
+	"weft/frontend"
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/compare"
@@ -248,18 +252,84 @@ func globalInputs(t *testing.T, random *rand.Rand, e *ir.Entry, sizes map[string
 	return inputs
 }
 
-// TestMeshModels divides a model over meshes and compares its ranks with PyTorch.
+var allMeshes = flag.Bool("all-meshes", false, "run every model of TestMeshModels on emulated ranks of every mesh, not one mesh a strategy")
+
+// strategies are meshes of 2, 4 and 8 ranks for each way to divide a model.
+var strategies = []struct {
+	parallel string
+	meshes   []string
+}{
+	{"dp:ddp", []string{"dp=2", "dp=4", "dp=8"}},
+	{"dp:fsdp", []string{"dp=2", "dp=4", "dp=8"}},
+	{"tp:tp", []string{"tp=2", "tp=4", "tp=8"}},
+	{"tp:tp+sp", []string{"tp=2", "tp=4", "tp=8"}},
+	{"dp:fsdp,tp:tp", []string{"dp=2,tp=2", "dp=2,tp=4", "dp=4,tp=2"}},
+	{"node+gpu:hsdp", []string{"node=2,gpu=2", "node=2,gpu=4"}},
+	{"dp:zero2,tp:tp+sp", []string{"dp=2,tp=2", "dp=4,tp=2"}},
+	{"ep:ep", []string{"ep=2", "ep=4", "ep=8"}},
+	{"dp:fsdp,ep:ep", []string{"dp=2,ep=2", "dp=2,ep=4"}},
+}
+
+// TestMeshModels divides models over meshes by every strategy: the ranks together give PyTorch's
+// outputs, losses and gradients, in the evaluator on every mesh and on emulated ranks.
 func TestMeshModels(t *testing.T) {
 	needTools(t)
-	io := readReference(t, "testdata/models/mlp/io.safetensors")
-	for _, c := range []struct{ mesh, parallel string }{{"dp=3", "dp:ddp"}, {"dp=2,tp=2", "dp:fsdp,tp:tp"}} {
-		_, a := compileTo(t, []weft.File{{Path: "testdata/models/mlp/model.pt2"}}, weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Mesh: c.mesh, Parallel: c.parallel})
-		got, err := localRanks(t, a).RunContext(context.Background(), "forward", numbered(io, "in."))
-		if err != nil {
-			t.Fatal(err)
+	for n, model := range []string{"mlp", "gpt2_tiny", "llama_tiny", "mixtral_tiny", "mobilenet_v3_small", "mlp_joint", "llama_tiny_joint"} {
+		for k, s := range strategies {
+			if strings.Contains(s.parallel, "ep") && model != "mixtral_tiny" {
+				continue
+			}
+			t.Run(model+" "+s.parallel, func(t *testing.T) {
+				for i, m := range s.meshes {
+					testMeshModel(t, model, m, s.parallel, *allMeshes || i == (n+k)%len(s.meshes) && (model != "mobilenet_v3_small" || k < 5))
+				}
+			})
 		}
-		for i, want := range numbered(io, "out.") {
-			compareGlobal(t, fmt.Sprintf("%s %s, output %d", c.mesh, c.parallel, i), got.Outputs[i], want)
+	}
+}
+
+func testMeshModel(t *testing.T, model, mesh, parallel string, emulated bool) {
+	files := []weft.File{{Path: "testdata/models/" + model + "/model.pt2"}}
+	config := weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Mesh: mesh, Parallel: parallel}
+	io := readReference(t, "testdata/models/"+model+"/io.safetensors")
+	inputs, want := numbered(io, "in."), numbered(io, "out.")
+	var divided *ir.Program
+	after := func(pass string, _ bool, p *ir.Program) error {
+		if pass == "shard" {
+			divided = p.Clone()
 		}
+		return nil
+	}
+	c, err := weft.Compile(context.Background(), weft.Options{Config: config, Files: files, Jobs: 2, VerifyIR: true, AfterPass: after}, weft.StageScheduled)
+	if err != nil {
+		t.Fatal(mesh, err)
+	}
+	defer c.Close()
+	source, err := frontend.Import(files[0].Path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	evaluated, err := eval.Run(divided, "forward", inputs, func(name string) (*ir.Tensor, error) {
+		return weights.Load(source.Weights, cmp.Or(divided.State(name).Source, name))
+	})
+	if err != nil {
+		t.Fatal(mesh, err)
+	}
+	for i, w := range want {
+		if r := compare.Tensors(evaluated.Outputs[i], w, compare.Default(w.DType)); !r.Equal() {
+			t.Errorf("%s, output %d in the evaluator: %+v", mesh, i, r)
+		}
+	}
+	if !emulated {
+		return
+	}
+	_, a := compileTo(t, files, config)
+	got, err := localRanks(t, a).RunContext(context.Background(), "forward", inputs)
+	if err != nil {
+		t.Fatal(mesh, err)
+	}
+	for i, w := range want {
+		compareGlobal(t, fmt.Sprintf("%s, output %d on emulated ranks", mesh, i), got.Outputs[i], w)
 	}
 }

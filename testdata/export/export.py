@@ -10,6 +10,7 @@ import torch
 
 import cache
 import fixture
+import joint
 import kinds
 import models
 import narrow
@@ -21,7 +22,7 @@ def main(argv):
     root = Path(argv[0]) if argv else Path(__file__).parent.parent / 'models'
     only = set(argv[1:])
     failed = 0
-    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES + kinds.CASES + signals.CASES:
+    for make in models.CASES + cache.CASES + operators.CASES + narrow.CASES + kinds.CASES + joint.CASES + signals.CASES:
         torch.manual_seed(0)
         case = make()
         if only and case.name not in only:

@@ -21,6 +21,7 @@ import onnx.reference
 import onnxruntime
 import onnxruntime.capi.onnxruntime_pybind11_state
 import torch
+import torch.export.experimental
 from safetensors.torch import save_file
 
 import exact
@@ -40,6 +41,7 @@ class Case:
     before: dict[str, dict] = field(default_factory=dict)  # by word of more: buffers as they are before the run
     training: bool = False  # left in training mode, so that batch norms update their statistics
     onnx: bool = True
+    joint: bool = False  # the program computes the loss, which the module gives, and its gradients
     traced: dict | None = None  # names of symbolic dims: only model.onnx, by the tracing exporter
     float64: bool = True  # False where the model's text fixes narrower types, so that a float64 run means nothing
 
@@ -182,10 +184,28 @@ def write(case, root):
 
 def write_exported(case, folder, tensors):
     program = torch.export.export(copy.deepcopy(case.module), copy.deepcopy(case.args), dynamic_shapes=case.dynamic, strict=False)
+    if case.joint:
+        program = torch.export.experimental._export_forward_backward(program)
+        tensors = gradients(case, program, tensors)
     strip_paths(program)
     torch.export.save(program, folder / 'model.pt2')
     save_file(tensors | exact.exact(program, tensors), folder / 'io.safetensors')
     return f'{case.name}: {len(program.graph.nodes)} nodes, ' + write_onnx(case, program, folder, tensors)
+
+
+def gradients(case, program, tensors):
+    "Inputs, loss and gradients, in the order of the program's outputs."
+    module = copy.deepcopy(case.module)
+    loss = module(*copy.deepcopy(case.args))
+    loss.backward()
+    named = dict(module.named_parameters())
+    tensors = {k: v for k, v in tensors.items() if not k.startswith('out.')}
+    signature = program.graph_signature
+    of = signature.backward_signature.gradients_to_parameters
+    for i, name in enumerate(s.arg.name for s in signature.output_specs):
+        t = named[of[name]].grad if name in of else loss.detach()
+        tensors[f'out.{i}'] = t.contiguous().clone()
+    return tensors
 
 
 def write_traced(case, folder, tensors):
