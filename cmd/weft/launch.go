@@ -61,7 +61,8 @@ func (r *rankOf) Set(text string) error {
 
 // launch starts this command once for each rank and waits. The exit status is that of the first
 // process that failed.
-func (a *app) launch(ctx context.Context, path string, n int) error {
+func (a *app) launch(ctx context.Context, path string, f rankFlags) error {
+	n := f.launch.processes
 	switch {
 	case n < 1 || n > maxLocalRanks:
 		return diag.Errorf(diag.CommandLine, "", "--nproc takes 1 to %d", maxLocalRanks)
@@ -81,7 +82,12 @@ func (a *app) launch(ctx context.Context, path string, n int) error {
 	if err != nil {
 		return diag.Errorf(diag.RankFailed, "", "the file of this program is not known: %v", err).Because(err)
 	}
-	l := comm.Launch{Path: self, Name: os.Args[0], Args: withoutFlag(a.args, "nproc"), Ranks: n, Env: os.Environ(), Stdout: a.stdout, Stderr: a.stderr}
+	timeout, _, err := comm.FindTimeout(f.timeout, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	l := comm.Launch{Path: self, Name: os.Args[0], Args: withoutFlag(a.args, "nproc"), Ranks: n, Env: os.Environ(), Stdout: a.stdout, Stderr: a.stderr,
+		Grace: min(comm.DefaultGrace, timeout)}
 	a.status, err = l.Run(ctx)
 	return err
 }

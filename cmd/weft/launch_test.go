@@ -81,7 +81,7 @@ func TestRanksLost(t *testing.T) {
 			}
 			start := time.Now()
 			cmd.Wait()
-			took, limit := time.Since(start), 18*time.Second // and the grace of those that do not end
+			took, limit := time.Since(start), 9*time.Second // and the grace of those that do not end
 			if test.signal == syscall.SIGKILL {
 				limit = 5 * time.Second
 			}

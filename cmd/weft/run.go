@@ -106,8 +106,8 @@ type outputReport struct {
 }
 
 func (a *app) run(ctx context.Context, path string, f *runFlags) error {
-	if n := f.ranks.launch.processes; n != 0 {
-		return a.launch(ctx, path, n)
+	if f.ranks.launch.processes != 0 {
+		return a.launch(ctx, path, f.ranks)
 	}
 	path, err := a.input(path)
 	if err != nil {

@@ -26,18 +26,21 @@ type Launch struct {
 	Name   string // argv[0]; Path where it is empty
 	Args   []string
 	Ranks  int
-	Env    []string  // of all; those of the ranks are added
-	Stdout io.Writer // what rank 0 prints
-	Stderr io.Writer // what all print to standard error, and the others to standard output, with their rank before each line
-	Grace  time.Duration
+	Env    []string      // of all; those of the ranks are added
+	Stdout io.Writer     // what rank 0 prints
+	Stderr io.Writer     // what all print to standard error, and the others to standard output, with their rank before each line
+	Grace  time.Duration // DefaultGrace if 0
 }
 
 // listenerVariable has the number of the file that rank 0 inherits as its listening socket.
 const listenerVariable = "WEFT_RENDEZVOUS_FD"
 
-// DefaultGrace is how long the other ranks have for their reports when one has failed, and as
-// long again after they were asked to end.
-const DefaultGrace = 5 * time.Second
+// DefaultGrace is how long the other ranks have for their reports when one has failed, before they are
+// asked to end; killGrace is what they have then.
+const (
+	DefaultGrace = 3 * time.Second
+	killGrace    = time.Second
+)
 
 // ended is a process that ended.
 type ended struct {
@@ -133,10 +136,10 @@ func (l Launch) wait(ctx context.Context, commands []*exec.Cmd, done chan ended,
 				status = int(diag.RunFailed)
 			}
 			kill(commands, signal)
-			signal, next = syscall.SIGKILL, time.After(grace)
+			signal, next = syscall.SIGKILL, time.After(killGrace)
 		case <-next:
 			kill(commands, signal)
-			signal, next = syscall.SIGKILL, time.After(grace)
+			signal, next = syscall.SIGKILL, time.After(killGrace)
 		}
 	}
 	return status

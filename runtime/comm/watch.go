@@ -51,19 +51,10 @@ func (p *Peers) stalled() {
 		p.mu.Lock()
 		root := standing{rank: 0, beat: l.beat, silent: time.Since(l.heard)}
 		p.mu.Unlock()
-		states := make([]standing, p.me.Size)
-		for i := range states {
-			states[i] = standing{rank: int64(i), answered: true}
-		}
-		states[0] = root
-		states[p.me.Rank].beat = p.present()
 		d := diag.Errorf(diag.CollectiveStuck, "", "rank 0 is missing: %s", root.cause())
 		if p.me.Rank == deputy {
 			d.Note("rank 0, as last heard: %s", root.beat)
 			p.retold(d, root.beat)
-			for _, note := range summarize(p.options.Mesh, states).notes {
-				d.Note("%s", note)
-			}
 		}
 		p.end(d, false)
 	}
