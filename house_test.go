@@ -25,7 +25,7 @@ var topLevel = []string{"cmd", "frontend", "ir", "passes", "codegen", "runtime",
 // Data flows one way: frontend, ir, passes, codegen, runtime. Tables that describe (ir/plan,
 // ir/target, ir/diag, codegen/ptx) are what the stages share.
 var house = map[string][]string{
-	"weft": {"codegen", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag", "ir/mesh",
+	"weft": {"codegen", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag",
 		"ir/mesh", "ir/plan", "ir/reproducer", "ir/target", "passes", "passes/precision", "passes/shard", "runtime/artifact", "runtime/cache"},
 	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "passes/precision", "runtime/..."},
 
@@ -42,7 +42,7 @@ var house = map[string][]string{
 	"ir/eval":        {"ir", "ir/diag", "ir/mesh"},
 	"ir/internal":    {"ir"},
 	"ir/mesh":        {"ir", "ir/diag"},
-	"ir/plan":        {"ir", "ir/diag"},
+	"ir/plan":        {"ir", "ir/diag", "ir/mesh", "ir/target"},
 	"ir/reproducer":  {"ir/diag"},
 	"ir/target":      {"ir/diag"},
 
