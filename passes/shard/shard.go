@@ -181,9 +181,11 @@ func (o Options) check(p *ir.Program) error {
 	}
 	for _, e := range p.Entries {
 		for i, in := range e.Inputs {
-			if in.State == "" {
-				inputs = append(inputs, in.Name)
-				shapes["input "+in.Name] = e.Type(e.Body.Params[i]).Rank()
+			for _, name := range inputNames(e, i) {
+				if in.State == "" && !slices.Contains(inputs, name) {
+					inputs = append(inputs, name)
+					shapes["input "+name] = e.Type(e.Body.Params[i]).Rank()
+				}
 			}
 		}
 	}
@@ -193,42 +195,112 @@ func (o Options) check(p *ir.Program) error {
 }
 
 func (o Options) checkRules(rules []Rule, what string, names []string, ranks map[string]int) (errs diag.List) {
-	for _, r := range rules {
-		found := false
+	taken := map[string]*Rule{} // by tensor: the rule that counts
+	for i := range rules {
+		r := &rules[i]
+		found, counts := false, false
 		for _, name := range names {
 			if !matches(r.Pattern, name) {
 				continue
 			}
-			found = true
-			if len(r.Dims) != ranks[what+name] {
+			if !found && len(r.Dims) != ranks[what+name] {
 				errs = append(errs, diag.Errorf(diag.ShardingConflict, r.From, "pattern %q divides %d dims, %s%q has %d", r.Pattern, len(r.Dims), what, name, ranks[what+name]))
-				break
+			}
+			found = true
+			if taken[name] == nil {
+				taken[name], counts = r, true
 			}
 		}
 		if !found {
 			d := diag.Errorf(diag.NoSuchParameter, r.From, "pattern %q matches no %s", r.Pattern, strings.TrimSpace(what))
-			if near := diag.Nearest(r.Pattern, names, 3); len(near) > 0 {
+			if near := diag.Nearest(r.Pattern, alike(r.Pattern, names), 3); len(near) > 0 {
 				d.Suggest("did you mean %s?", strings.Join(near, ", "))
 			}
 			errs = append(errs, d)
 		}
-		seen := map[string]bool{}
-		for _, axes := range r.Dims {
-			for _, axis := range axes {
-				if _, ok := o.Mesh.Axis(axis); !ok || seen[axis] {
-					errs = append(errs, diag.Errorf(diag.ShardingConflict, r.From, "pattern %q divides by axis %q, which the mesh does not have or which is there twice", r.Pattern, axis))
-				}
-				seen[axis] = true
+		if found && !counts {
+			errs = append(errs, shadowed(r, rules[:i], names, taken)...)
+		}
+		errs = append(errs, o.checkAxes(r)...)
+	}
+	return errs
+}
+
+// shadowed reports a rule that says something else than those before it that take all its tensors.
+func shadowed(r *Rule, before []Rule, names []string, taken map[string]*Rule) diag.List {
+	for i := range before {
+		other := &before[i]
+		differs := !slices.EqualFunc(r.Dims, other.Dims, slices.Equal)
+		for _, name := range names {
+			if differs && taken[name] == other && matches(r.Pattern, name) {
+				return diag.List{diag.Errorf(diag.ShardingConflict, r.From, "%q divides what %q has divided in another way: the first rule that matches counts", r.From, other.From).
+					Suggest("put the special rule before the general one, or take one of them out")}
 			}
+		}
+	}
+	return nil
+}
+
+// checkAxes checks that the mesh has the axes of a rule, and that each divides one dim.
+func (o Options) checkAxes(r *Rule) (errs diag.List) {
+	seen := map[string]bool{}
+	for _, axes := range r.Dims {
+		for _, axis := range axes {
+			if _, ok := o.Mesh.Axis(axis); !ok {
+				errs = append(errs, diag.Errorf(diag.ShardingConflict, r.From, "pattern %q divides by axis %q, which the mesh %s does not have", r.Pattern, axis, o.Mesh))
+			} else if seen[axis] {
+				errs = append(errs, diag.Errorf(diag.ShardingConflict, r.From, "pattern %q divides by axis %q twice: ranks along it have one share each", r.Pattern, axis))
+			}
+			seen[axis] = true
 		}
 	}
 	return errs
 }
 
-// ruleFor is the first rule that names a tensor.
-func ruleFor(rules []Rule, name string) *Rule {
+// alike gives the names the form of a pattern, for suggestions: * where it has one, and only as many
+// parts as it has where it begins or ends with *.
+func alike(pattern string, names []string) []string {
+	want := strings.Split(pattern, ".")
+	var list []string
+	for _, name := range names {
+		parts := strings.Split(name, ".")
+		switch n := len(want); {
+		case len(parts) < n:
+		case want[0] == "*":
+			parts = slices.Clone(parts[len(parts)-n:])
+		case want[n-1] == "*":
+			parts = slices.Clone(parts[:n])
+		}
+		for i := range parts {
+			if i < len(want) && want[i] == "*" && len(parts) == len(want) {
+				parts[i] = "*"
+			}
+		}
+		if text := strings.Join(parts, "."); !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// inputNames are the names of an input for rules: that of a state, or the caller's and in.N.
+func inputNames(e *ir.Entry, i int) []string {
+	if in := e.Inputs[i]; in.State != "" {
+		return []string{in.State}
+	}
+	n := 0
+	for _, in := range e.Inputs[:i] {
+		if in.State == "" {
+			n++
+		}
+	}
+	return []string{e.Inputs[i].Name, fmt.Sprintf("in.%d", n)}
+}
+
+// ruleFor is the first rule that gives a tensor one of its names.
+func ruleFor(rules []Rule, names ...string) *Rule {
 	for i := range rules {
-		if matches(rules[i].Pattern, name) {
+		if slices.ContainsFunc(names, func(name string) bool { return matches(rules[i].Pattern, name) }) {
 			return &rules[i]
 		}
 	}

@@ -130,7 +130,7 @@ func (a *analysis) fix() {
 			rules = a.options.Parameters
 			a.shut[v] = func(axis string) bool { return slices.Contains(batch, axis) }
 		}
-		if r := ruleFor(rules, in.Name); r != nil {
+		if r := ruleFor(rules, inputNames(a.e, i)...); r != nil {
 			a.set(v, r.sharding(shape))
 			a.shut[v] = func(string) bool { return true }
 			continue
@@ -166,7 +166,7 @@ func (a *analysis) store() {
 		v := a.e.Body.Params[i]
 		s := a.of(v)
 		kind := a.program.State(in.State).Kind
-		if kind == ir.Parameter && ruleFor(a.options.Parameters, in.Name) == nil {
+		if kind == ir.Parameter && ruleFor(a.options.Parameters, in.State) == nil {
 			s = a.divideMore(s, extra)
 		}
 		a.stored[in.State] = s
