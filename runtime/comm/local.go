@@ -196,8 +196,12 @@ func (r *localRank) agrees(c runtime.Collective, m *meeting) error {
 		f.Entry == c.Entry && f.Step == c.Step && m.given[c.Position] == nil {
 		return nil
 	}
-	return diag.Errorf(diag.RankFailed, place(c), "ranks issue different collectives").
-		Note("rank %d: %s", m.rank, describe(f)).Note("rank %d: %s", r.rank, describe(c))
+	low, high := m.rank, r.rank
+	if low > high {
+		low, high, f, c = high, low, c, f
+	}
+	return diag.Errorf(diag.RankFailed, place(f), "ranks issue different collectives").
+		Note("rank %d: %s", low, describe(f)).Note("rank %d: %s", high, describe(c))
 }
 
 // withdraw gives a meeting up, unless all have come in the meantime.
