@@ -70,8 +70,11 @@ func (v *verifier) mesh() {
 	}
 }
 
-// maxRanks is the largest mesh.
-const maxRanks = 1 << 20
+// Bounds of meshes and shardings.
+const (
+	maxRanks = 1 << 20
+	maxParts = 256
+)
 
 // shard checks P15 for a tensor that ranks divide.
 func (v *verifier) shard(place string, t Tensor) {
@@ -79,10 +82,16 @@ func (v *verifier) shard(place string, t Tensor) {
 		return
 	}
 	s, m := t.Sharding(), v.p.MeshOf()
+	var sizes []ir.Dim
 	for _, parts := range t.Shard {
 		for _, p := range parts {
-			v.declared(place, p.Size)
+			sizes = append(sizes, p.Size)
 		}
+	}
+	v.declared(place, sizes...)
+	if len(t.Shard) > maxRank || len(sizes) > maxParts || !multipliable(sizes) {
+		v.fail(15, place, "the sharding has %d dims of %d parts, or sizes whose product is too long", len(t.Shard), len(sizes))
+		return
 	}
 	axes := s.Axes()
 	for i, name := range axes {

@@ -120,6 +120,7 @@ var meshFaults = []struct {
 	{"P17", "result in use", []string{toOutput, inFlight + ",\n {\"copy\":{\"from\":2,\"to\":4}},\n {\"wait\":{\"from\":4,\"to\":2}}"}, []string{"step 2", "buffer 2"}},
 	{"P17", "operand written", []string{toOutput, inFlight + ",\n {\"fill\":{\"buffer\":4,\"pattern\":\"00\"}},\n {\"wait\":{\"from\":4,\"to\":2}}"}, []string{"step 2", "buffer 4"}},
 	{"P17", "wait without a buffer", []string{toOutput, toOutput + ",\n {\"wait\":{\"from\":4,\"to\":99}}"}, []string{"step 2"}},
+	{"P15", "huge product", []string{`{"size":"2"},{"size":"14","axes":["tp"]}`, `{"size":"14","axes":["tp"]}` + strings.Repeat(`,{"size":"n + 1"}`, 40)}, []string{"input 1", "too long"}},
 	{"P16", "one buffer", []string{`"from":4,"to":2`, `"from":4,"to":4`}, []string{"step 1"}},
 	{"P16", "reduce to another size", []string{`"from":4,"to":2`, `"from":4,"to":3`}, []string{"step 1", "of 32"}},
 	{"P16", "gather of another size", []string{`"size":"128","after":[4]`, `"size":"124","after":[4]`}, []string{"step 2", "124"}},
