@@ -123,14 +123,26 @@ func (ps *parser) shard() Sharding {
 
 // sharding reads the parts of each dim.
 func (ps *parser) sharding() Sharding {
-	s := Sharding{}
+	s, terms := Sharding{}, 1
 	ps.expect("[")
 	ps.list("]", func() {
 		var parts []Part
+		part := func() {
+			pos := ps.tok.pos
+			p := ps.part()
+			parts = append(parts, p)
+			// The product of all sizes must stay small, as that of dims.
+			if ts, _ := p.Size.parts(); len(ts) > 0 {
+				terms *= len(ts) + 1
+			}
+			if terms > maxDimTerms {
+				ps.fail(diag.TextLimit, pos, "the number of elements has too many terms")
+			}
+		}
 		if ps.accept("(") {
-			ps.list(")", func() { parts = append(parts, ps.part()) })
+			ps.list(")", part)
 		} else {
-			parts = append(parts, ps.part())
+			part()
 		}
 		s = append(s, parts)
 	})

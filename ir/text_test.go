@@ -220,7 +220,7 @@ func TestParseSharding(t *testing.T) {
 			t.Errorf("%s: %s %v", text, s, err)
 		}
 	}
-	for _, text := range []string{"", "[", "[4]]", "[4@]", "[4@2]", "4", "[4@(dp]", "[4] of"} {
+	for _, text := range []string{"", "[", "[4]]", "[4@]", "[4@2]", "4", "[4@(dp]", "[4] of", "[(n + 1" + strings.Repeat(", n + 1", 40) + ")]"} {
 		if s, err := ParseSharding(text); err == nil {
 			t.Errorf("%s: %s", text, s)
 		}
