@@ -109,7 +109,12 @@ const (
 
 // Import reads model files, joins them over their common states, and applies what --dim says of
 // their dims. With contents, states of the same name must have the same first values.
-func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err error) {
+func Import(files []File, dims []string, contents bool) (*lower.Imported, error) {
+	return importFiles(files, frontend.Options{Dims: dims}, contents)
+}
+
+// importFiles is Import with what else a frontend may be told.
+func importFiles(files []File, o frontend.Options, contents bool) (_ *lower.Imported, err error) {
 	var parts []frontend.Part
 	var imported *lower.Imported
 	defer func() {
@@ -121,11 +126,11 @@ func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err 
 		}
 	}()
 	for _, f := range files {
-		facts := dims
+		one := frontend.Options{Dims: o.Dims, Constants: f.Constants, Mesh: o.Mesh}
 		if len(files) > 1 {
-			facts = frontend.FactsOf(f.Entry, dims)
+			one.Dims = frontend.FactsOf(f.Entry, o.Dims)
 		}
-		if imported, err = frontend.Import(f.Path, facts, f.Constants); err != nil {
+		if imported, err = frontend.Import(f.Path, one); err != nil {
 			return nil, err
 		}
 		parts = append(parts, frontend.Part{Entry: f.Entry, Path: f.Path, Imported: imported})
@@ -133,7 +138,7 @@ func Import(files []File, dims []string, contents bool) (_ *lower.Imported, err 
 	if imported, err = frontend.Join(parts, contents); err != nil {
 		return nil, err
 	}
-	return imported, frontend.ApplyDims(imported.Program, dims)
+	return imported, frontend.ApplyDims(imported.Program, o.Dims)
 }
 
 // fixedInputs are the constants of all files, with the entry's name where there are several.
@@ -162,7 +167,7 @@ func Compile(ctx context.Context, o Options, until Stage) (*Compiled, error) {
 		return nil, err
 	}
 	step("import")
-	imported, err := Import(o.Files, o.Dims, o.Weights == "" || o.Weights == "embed" || o.Weights == "reference")
+	imported, err := importFiles(o.Files, frontend.Options{Dims: o.Dims, Mesh: o.Mesh}, o.Weights == "" || o.Weights == "embed" || o.Weights == "reference")
 	if err != nil {
 		return nil, err
 	}
@@ -403,6 +408,43 @@ func (c *Compiled) verifyPlans() error {
 			return diag.Errorf(diag.Bug, "plan", "the plan of entry %s does not hold: %v", p.Entry, err).Because(err)
 		}
 	}
+	if err := plan.VerifyRanks(c.Lowered.Plans...); err != nil {
+		return err // the model's own collectives may be at fault
+	}
+	return c.fits()
+}
+
+// fits compares what a rank holds with the memory limit, or the memory of the smallest target. One rank
+// without a limit may need more than the target's usual part has: it is warned.
+func (c *Compiled) fits() error {
+	limit := c.config.MemoryLimit
+	targets, err := findTargets(c.config.Targets)
+	if err != nil {
+		return err
+	}
+	for _, t := range targets {
+		if c.config.MemoryLimit == 0 && (limit == 0 || t.Memory < limit) {
+			limit = t.Memory
+		}
+	}
+	var found diag.List
+	for _, p := range c.Lowered.Plans {
+		d := p.Fits(limit)
+		if d == nil || limit == 0 {
+			continue
+		}
+		if c.config.MemoryLimit == 0 {
+			d.Suggest("give the memory of the GPU with --memory-limit where it has more than the target's usual part")
+			if p.MeshOf().Size() == 1 {
+				d.Severity = diag.Warning
+			}
+		}
+		found = append(found, d)
+	}
+	if err := found.Err(); err != nil {
+		return err
+	}
+	c.Warnings = append(c.Warnings, found...)
 	return nil
 }
 

@@ -305,7 +305,7 @@ func testMeshModel(t *testing.T, model, mesh, parallel string, emulated bool) {
 		t.Fatal(mesh, err)
 	}
 	defer c.Close()
-	source, err := frontend.Import(files[0].Path, nil, nil)
+	source, err := frontend.Import(files[0].Path, frontend.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

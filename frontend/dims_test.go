@@ -22,7 +22,7 @@ func TestSizesDecideBranches(t *testing.T) {
 		{"columns=1", string(diag.ONNXForm)},
 	} {
 		facts := []string{c.fact}
-		imported, err := frontend.Import("testdata/branch_on_size.onnx", facts, nil)
+		imported, err := frontend.Import("testdata/branch_on_size.onnx", frontend.Options{Dims: facts})
 		if err == nil {
 			err = frontend.ApplyDims(imported.Program, facts)
 		}
@@ -42,7 +42,7 @@ func TestSizesDecideBranches(t *testing.T) {
 		}
 	}
 	for facts, want := range map[[2]string]diag.Code{{"channels=1", "rows=2"}: "W0002", {"channels=1", "x[1]=2"}: "W0002"} {
-		imported, err := frontend.Import("testdata/branch_on_size.onnx", facts[:], nil)
+		imported, err := frontend.Import("testdata/branch_on_size.onnx", frontend.Options{Dims: facts[:]})
 		if err == nil {
 			err = frontend.ApplyDims(imported.Program, facts[:])
 			imported.Close()

@@ -10,14 +10,24 @@ import (
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
+	"weft/ir/mesh"
 )
 
+// Options say how a model file is read.
+type Options struct {
+	// Dims are what --dim says of the dims: sizes decide branches of ONNX files; ApplyDims applies all
+	// of them to the program.
+	Dims []string
+	// Constants are "INPUT=VALUES", which make constants of inputs.
+	Constants []string
+	// Mesh has the sizes of the process groups of a model with collectives, as axes; see fx.Options.
+	Mesh string
+}
+
 // Import reads a model file: a torch.export archive (.pt2, or a graph-only .json.zip), an ONNX
-// file, or program text. The contents decide, not the name. facts are what --dim says of the
-// dims: sizes decide branches of ONNX files; ApplyDims applies all of them to the program.
-// constants are "INPUT=VALUES", which make constants of inputs.
-func Import(path string, facts, constants []string) (*lower.Imported, error) {
-	fixed, err := parseConstants(constants)
+// file, or program text. The contents decide, not the name.
+func Import(path string, o Options) (*lower.Imported, error) {
+	fixed, err := parseConstants(o.Constants)
 	if err != nil {
 		return nil, err
 	}
@@ -26,9 +36,9 @@ func Import(path string, facts, constants []string) (*lower.Imported, error) {
 		return nil, err
 	}
 	if !bytes.HasPrefix(head, []byte("PK\x03\x04")) && !isProgramText(head) {
-		return onnx.Import(path, onnx.Options{Sizes: fixedSizes(facts), Constants: fixed})
+		return onnx.Import(path, onnx.Options{Sizes: fixedSizes(o.Dims), Constants: fixed})
 	}
-	imported, err := importProgram(path, head)
+	imported, err := importProgram(path, head, o.Mesh)
 	if err != nil {
 		return nil, err
 	}
@@ -40,9 +50,16 @@ func Import(path string, facts, constants []string) (*lower.Imported, error) {
 }
 
 // importProgram reads a file whose shapes do not depend on the values of its inputs.
-func importProgram(path string, head []byte) (*lower.Imported, error) {
+func importProgram(path string, head []byte, axes string) (*lower.Imported, error) {
 	if !isProgramText(head) {
-		return fx.Import(path, fx.Options{})
+		var o fx.Options
+		var err error
+		if axes != "" {
+			if o.Mesh, err = mesh.Parse(axes); err != nil {
+				return nil, err
+			}
+		}
+		return fx.Import(path, o)
 	}
 	file, err := weights.Map(path)
 	if err != nil {

@@ -19,6 +19,10 @@ import (
 type Options struct {
 	// Entry is the name of the program's entry; "forward" when empty.
 	Entry string
+	// Mesh has the sizes of the process groups that collectives name, as axes: by the name that the
+	// group's axis has without it (group0), or in the order of the groups. Without axes, operators
+	// tell the sizes. A graph without collectives does not ask.
+	Mesh ir.Mesh
 }
 
 // Model is an imported program with its weights.
@@ -151,7 +155,7 @@ func importGraph(data []byte, constant func(string) *ir.Tensor, opt Options) (*M
 	if name == "" {
 		name = "forward"
 	}
-	im := &importer{ep: ep, constant: constant, prog: &ir.Program{}, entry: &ir.Entry{Name: name},
+	im := &importer{ep: ep, mesh: opt.Mesh, constant: constant, prog: &ir.Program{}, entry: &ir.Entry{Name: name},
 		dims: map[string]ir.Dim{}, states: map[string]*tensor{}, outputs: map[string]bool{}}
 	im.prog.Entries = []*ir.Entry{im.entry}
 	im.random = lower.NewGenerator(im.prog, im.entry)

@@ -13,16 +13,18 @@ import (
 
 // importer turns an exported program into an entry.
 type importer struct {
-	ep       *exportedProgram
-	constant func(name string) *ir.Tensor // data of a lifted constant, nil when there is none
-	prog     *ir.Program
-	entry    *ir.Entry
-	random   *lower.Generator
-	dims     map[string]ir.Dim // by expression text
-	unlisted []unsupported
-	warnings diag.List
-	states   map[string]*tensor // by the state's name
-	outputs  map[string]bool    // names of outputs
+	ep            *exportedProgram
+	constant      func(name string) *ir.Tensor // data of a lifted constant, nil when there is none
+	prog          *ir.Program
+	entry         *ir.Entry
+	random        *lower.Generator
+	dims          map[string]ir.Dim // by expression text
+	unlisted      []unsupported
+	warnings      diag.List
+	states        map[string]*tensor // by the state's name
+	outputs       map[string]bool    // names of outputs
+	processGroups []*processGroup    // of collectives
+	mesh          ir.Mesh            // sizes of the groups, as the caller says
 	// exporterGuesses is set once an operator was met for which torch records wrong shapes:
 	// from there on shapes are not compared.
 	exporterGuesses bool
@@ -48,6 +50,7 @@ func (im *importer) build() error {
 		return err
 	}
 	return ir.Try(func() {
+		im.bindMesh(im.mesh)
 		s := &scope{importer: im, graph: im.ep.graph, b: ir.NewBuilder(im.prog, im.entry), env: map[string]any{}}
 		inputs := im.bindInputs(s)
 		s.run()
@@ -360,7 +363,8 @@ func shortTarget(target string) string {
 	return strings.TrimPrefix(target, "higher_order.")
 }
 
-// checkSymbols wants every symbol of the live program to come from the size of an input.
+// checkSymbols wants every symbol of the live program to come from the size of an input, or to be a
+// coordinate on the mesh.
 func (im *importer) checkSymbols() {
 	known := map[string]bool{}
 	for i, in := range im.entry.Inputs {
@@ -371,6 +375,9 @@ func (im *importer) checkSymbols() {
 		}
 	}
 	live := map[string]bool{}
+	for _, a := range im.prog.Mesh.Axes {
+		known[ir.RankSymbol(a.Name)], live[ir.RankSymbol(a.Name)] = true, true
+	}
 	for _, t := range im.entry.Types {
 		for _, d := range t.Shape {
 			d.Symbols(func(name string) { live[name] = true })
