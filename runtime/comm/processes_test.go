@@ -116,7 +116,7 @@ func befall(fault string) error {
 		wake := exec.Command("sh", "-c", fmt.Sprintf("sleep 0.4; kill -CONT %d", self))
 		return errors.Join(wake.Start(), syscall.Kill(self, syscall.SIGSTOP), wake.Wait())
 	case "stopped":
-		return syscall.Kill(self, syscall.SIGSTOP)
+		return errors.Join(syscall.Kill(self, syscall.SIGSTOP), sleep()) // it takes a moment
 	case "slow":
 		return sleep()
 	case "failed":
