@@ -220,6 +220,12 @@ func (env environment) address(flags WorldFlags, w World, l launcher) (string, e
 			return "", diag.Errorf(diag.Rendezvous, "environment", "%s is %.40q, not a port from 1 to 65535", portVariable, port)
 		}
 	}
+	if store, _ := env.get("TORCHELASTIC_USE_AGENT_STORE"); hasPort && store == "True" && l.rank == rankVariable {
+		// torchrun itself listens at MASTER_PORT.
+		run, _ := env.get("TORCHELASTIC_RUN_ID")
+		restart, _ := env.get("TORCHELASTIC_RESTART_COUNT")
+		port = portOf(strings.Join([]string{run, port, restart}, " "))
+	}
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	if !hasHost {
 		host, hasHost = env.firstHost(w, l)
@@ -263,9 +269,14 @@ func (env environment) jobPort(l launcher) (string, bool) {
 	if !ok {
 		return "", false
 	}
+	return portOf(job), true
+}
+
+// portOf is a port for a name, below those that systems give to connections.
+func portOf(name string) string {
 	h := fnv.New32a()
-	h.Write([]byte(job))
-	return strconv.Itoa(20000 + int(h.Sum32()%10000)), true
+	h.Write([]byte(name))
+	return strconv.Itoa(20000 + int(h.Sum32()%10000))
 }
 
 // firstNode is the first host of a node list of Slurm: "gpu[07-09,12],login" begins with gpu07. It is
@@ -324,7 +335,7 @@ func (w World) Environ(env []string) []string {
 		{localRankVariable, strconv.Itoa(w.LocalRank)}, {localSizeVariable, strconv.Itoa(w.LocalSize)},
 		{hostVariable, host}, {portVariable, port}, {TokenVariable, w.Token},
 	}
-	drop := map[string]bool{"TORCHELASTIC_RUN_ID": true, listenerVariable: true}
+	drop := map[string]bool{"TORCHELASTIC_RUN_ID": true, "TORCHELASTIC_USE_AGENT_STORE": true, listenerVariable: true}
 	for _, l := range launchers {
 		drop[l.rank], drop[l.size], drop[l.localRank], drop[l.localSize] = true, true, true, true
 	}

@@ -34,6 +34,8 @@ func TestFind(t *testing.T) {
 		{name: "empty variables", env: "RANK= WORLD_SIZE=", want: World{Size: 1}},
 		{name: "torchrun", env: "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 WEFT_JOB_TOKEN=t" + meet,
 			want: World{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Address: "h0:29500", Token: "t", Launcher: "torchrun"}},
+		{name: "torchrun that listens at the port", env: "RANK=1 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RESTART_COUNT=0" + meet,
+			want: World{Rank: 1, Size: 2, LocalRank: 1, Address: "h0:29023", Launcher: "torchrun"}},
 		{name: "plain variables", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=[::1] MASTER_PORT=1", want: World{Rank: 1, Size: 2, LocalRank: 1, Address: "[::1]:1", Launcher: "torchrun"}},
 		{name: "one of one", env: "RANK=0 WORLD_SIZE=1", want: World{Size: 1, Launcher: "torchrun"}},
 		{name: "Open MPI on one host", env: "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=prterun-1",
