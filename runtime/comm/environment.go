@@ -231,7 +231,7 @@ func (env environment) address(flags WorldFlags, w World, l launcher) (string, e
 		host, hasHost = env.firstHost(w, l)
 	}
 	if !hasPort {
-		port, hasPort = env.jobPort(l)
+		port, hasPort = env.jobPort(w, l)
 	}
 	for _, missing := range []struct {
 		name string
@@ -263,13 +263,16 @@ func (env environment) firstHost(w World, l launcher) (string, bool) {
 	return "", false
 }
 
-// jobPort is a port that follows from the job's name, so that jobs of one host do not meet.
-func (env environment) jobPort(l launcher) (string, bool) {
-	job, ok := env.get(l.job)
-	if !ok {
-		return "", false
+// defaultPort is what torch.distributed takes where nothing is said.
+const defaultPort = "29500"
+
+// jobPort is a port that follows from the job's name, so that jobs of one host do not meet. MPICH gives none:
+// there it is the default one where all ranks are on one host.
+func (env environment) jobPort(w World, l launcher) (string, bool) {
+	if job, ok := env.get(l.job); ok {
+		return portOf(job), true
 	}
-	return portOf(job), true
+	return defaultPort, l.name == "MPICH" && w.LocalSize == w.Size
 }
 
 // portOf is a port for a name, below those that systems give to connections.

@@ -44,6 +44,7 @@ func TestFind(t *testing.T) {
 			want: World{Rank: 3, Size: 4, LocalRank: 1, LocalSize: 2, Address: "h0:29500", Launcher: "Open MPI"}},
 		{name: "Open MPI, no address", env: "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2", wrong: "W7104: this is rank 3 of 4 (Open MPI), and MASTER_ADDR"},
 		{name: "MPICH", env: "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=0 MPI_LOCALNRANKS=1" + meet, want: World{Rank: 1, Size: 2, LocalSize: 1, Address: "h0:29500", Launcher: "MPICH"}},
+		{name: "MPICH on one host", env: "PMI_RANK=1 PMI_SIZE=2 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 PMI_FD=6", want: World{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Address: "127.0.0.1:29500", Launcher: "MPICH"}},
 		{name: "Slurm", env: "SLURM_PROCID=2 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_STEP_ID=0 SLURM_JOB_ID=77 SLURM_STEP_NODELIST=gpu[07-08]",
 			want: World{Rank: 2, Size: 4, Address: "gpu07:24963", Launcher: "Slurm"}},
 		{name: "a batch script of Slurm", env: "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_JOB_ID=77", want: World{Size: 1}},
