@@ -203,7 +203,7 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, targets
 	if until == StageProgram {
 		return nil
 	}
-	how, err := o.passes()
+	how, err := o.passes(c.Imported.Mesh)
 	if err != nil {
 		return err
 	}
@@ -249,22 +249,30 @@ func (c Config) hardware(m ir.Mesh) (*shard.Hardware, error) {
 	return h, err
 }
 
-// sharding reads how the program is to be divided over a mesh.
-func (c Config) sharding() (o shard.Options, err error) {
-	if c.Mesh == "" {
-		if c.Parallel != "" || len(c.Shardings)+len(c.InputShardings) > 0 {
+// sharding reads how the program is to be divided over a mesh. own is that of its own collectives.
+func (c Config) sharding(own ir.Mesh) (o shard.Options, err error) {
+	rules := len(c.Shardings)+len(c.InputShardings) > 0
+	switch {
+	case c.Mesh == "" && rules && len(own.Axes) > 0:
+		o.Mesh = own
+	case c.Mesh == "":
+		if c.Parallel != "" || rules {
 			return o, diag.Errorf(diag.BadMesh, "", "there is no mesh to divide the program over").Suggest("give one: --mesh dp=8")
 		}
 		return o, nil
-	}
-	if o.Mesh, err = mesh.Parse(c.Mesh); err != nil {
-		return o, err
-	}
-	if c.Parallel == "auto" {
-		if o.Auto, err = c.hardware(o.Mesh); err != nil {
+	default:
+		if o.Mesh, err = mesh.Parse(c.Mesh); err != nil {
 			return o, err
 		}
-	} else if o.Strategies, err = shard.ParseStrategies(c.Parallel, o.Mesh); err != nil {
+	}
+	switch {
+	case c.Parallel == "" && len(own.Axes) > 0: // nothing to divide
+	case c.Parallel == "auto":
+		o.Auto, err = c.hardware(o.Mesh)
+	default:
+		o.Strategies, err = shard.ParseStrategies(c.Parallel, o.Mesh)
+	}
+	if err != nil {
 		return o, err
 	}
 	if o.Parameters, err = shard.ParseRules(c.Shardings); err != nil {
@@ -274,15 +282,16 @@ func (c Config) sharding() (o shard.Options, err error) {
 	return o, err
 }
 
-// passes are the options of the passes that the configuration asks for.
-func (c Config) passes() (o passes.Options, err error) {
+// passes are the options of the passes that the configuration asks for, for a program with a mesh of
+// its own or none.
+func (c Config) passes(own ir.Mesh) (o passes.Options, err error) {
 	o.Disabled = c.Disabled
 	if c.Precision != "" {
 		if o.Precision, err = precision.Parse(c.Precision); err != nil {
 			return o, err
 		}
 	}
-	o.Sharding, err = c.sharding()
+	o.Sharding, err = c.sharding(own)
 	return o, err
 }
 
@@ -345,7 +354,7 @@ func (c *Compiled) before(d *diag.Diagnostic, o Options, only []string) (text st
 	switch {
 	case failed > 0:
 		p := c.Imported.Clone()
-		how, _ := o.passes() // read before the first pass ran
+		how, _ := o.passes(c.Imported.Mesh) // read before the first pass ran
 		how.Only = left[:failed]
 		if _, err := passes.Run(p, how); err == nil {
 			return p.String(), left[failed:]

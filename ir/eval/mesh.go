@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,19 +19,54 @@ import (
 // RunMesh evaluates an entry of a program for a mesh on all its ranks. Inputs, states and results are
 // global tensors. What several ranks hold of a result must be the same bits on each.
 func RunMesh(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (*Result, error) {
-	e, values, dims, err := bindEntry(p, entry, inputs, state)
+	e, outputs, dims, err := runRanks(p, entry, func(int64) []*ir.Tensor { return inputs }, state)
 	if err != nil {
 		return nil, err
 	}
-	ranks := int(p.Mesh.Size())
+	return joinOutputs(p, e, outputs, dims)
+}
+
+// RunRanks is RunMesh with inputs by rank, which may differ where nothing divides them. It gives what
+// each rank has of the outputs that are not states.
+func RunRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor, state func(name string) (*ir.Tensor, error)) ([][]*ir.Tensor, error) {
+	e, outputs, _, err := runRanks(p, entry, inputs, state)
+	if err != nil {
+		return nil, err
+	}
+	for rank, all := range outputs {
+		outputs[rank] = nil
+		for i, out := range e.Outputs {
+			if out.State == "" {
+				outputs[rank] = append(outputs[rank], all[i])
+			}
+		}
+	}
+	return outputs, nil
+}
+
+// runRanks gives the results of each rank, and the sizes of the dims, which all have alike.
+func runRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (
+	e *ir.Entry, outputs [][]*ir.Tensor, dims map[string]int64, err error) {
+	ranks := p.Mesh.Size()
+	values := make([][]*ir.Tensor, ranks)
+	for rank := range ranks {
+		var own map[string]int64
+		if e, values[rank], own, err = bindEntry(p, entry, inputs(rank), state); err != nil {
+			return nil, nil, nil, err
+		}
+		if rank > 0 && !maps.Equal(own, dims) {
+			return nil, nil, nil, diag.Errorf(diag.RunSize, "", "the inputs of rank %d have other sizes than those of rank 0: %v, %v", rank, own, dims)
+		}
+		dims = own
+	}
 	x := &exchange{mesh: p.Mesh, waiting: map[string]*meeting{}, gone: map[int64]bool{}}
 	x.cond.L = &x.mu
-	outputs := make([][]*ir.Tensor, ranks)
+	outputs = make([][]*ir.Tensor, ranks)
 	var group errgroup.Group
-	for rank := range int64(ranks) {
+	for rank := range ranks {
 		group.Go(func() (err error) {
 			defer func() { x.leave(rank, err) }()
-			local, err := localInputs(p, e, rank, values, dims)
+			local, err := localInputs(p, e, rank, values[rank], dims)
 			if err != nil {
 				return err
 			}
@@ -41,9 +77,9 @@ func RunMesh(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name s
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, errors.Join(x.first, err)
+		return nil, nil, nil, errors.Join(x.first, err)
 	}
-	return joinOutputs(p, e, outputs, dims)
+	return e, outputs, dims, nil
 }
 
 func dimsOfRank(p *ir.Program, rank int64, dims map[string]int64) map[string]int64 {

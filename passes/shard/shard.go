@@ -65,10 +65,8 @@ func Run(p *ir.Program, o Options) (*Report, bool, error) {
 		return report, false, nil
 	}
 	if len(p.Mesh.Axes) > 0 {
-		if own := o.Auto == nil && len(o.Strategies)+len(o.Parameters)+len(o.Inputs) == 0; own && slices.Equal(p.Mesh.Axes, o.Mesh.Axes) {
-			return report, false, nil // --mesh says what the model's collectives have for a mesh
-		}
-		return nil, false, diag.Errorf(diag.BadMesh, "", "the model has collectives of its own, for a mesh %s; it cannot be partitioned again", p.Mesh)
+		changed, err := o.declare(p)
+		return report, changed, err
 	}
 	if err := o.check(p); err != nil {
 		return nil, false, err
