@@ -117,10 +117,22 @@ func (s *Session) open(a *artifact.Artifact) error {
 			s.entries = append(s.entries, entry)
 		}
 	}
+	if err := verifyRanks(all); err != nil {
+		return err
+	}
 	if err := s.loadStates(a, all, initial); err != nil {
 		return err
 	}
 	return s.prepare(initial)
+}
+
+// verifyRanks proves that no rank waits for others for ever.
+func verifyRanks(entries []*entry) error {
+	plans := make([]*plan.Plan, len(entries))
+	for i, e := range entries {
+		plans[i] = e.plan
+	}
+	return plan.VerifyRanks(plans...)
 }
 
 // loadKernels loads the target's kernels and gives their parameter counts; nil where the

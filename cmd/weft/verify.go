@@ -77,11 +77,13 @@ func verifyTarget(art *artifact.Artifact, target string) (plans, kernels int, er
 	if err != nil {
 		return 0, 0, err
 	}
+	var all []*plan.Plan
 	for _, e := range art.Manifest.Entries {
 		p, err := readPlan(art, target, e.Name)
 		if err != nil {
 			return 0, 0, err
 		}
+		all = append(all, p)
 		kernels := func(name string) (int, bool) {
 			n, ok := parameters[name]
 			return n, ok
@@ -92,9 +94,8 @@ func verifyTarget(art *artifact.Artifact, target string) (plans, kernels int, er
 		if err := plan.Verify(p, kernels); err != nil {
 			return 0, 0, err
 		}
-		plans++
 	}
-	return plans, len(parameters), nil
+	return len(all), len(parameters), plan.VerifyRanks(all...)
 }
 
 // kernelParameters counts the parameters of each kernel for a target; nil where the artifact
