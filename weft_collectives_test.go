@@ -31,6 +31,9 @@ var rankModels = []struct {
 	{"collectives_2d", "dp=2,tp=2", ir.Mesh{Axes: []ir.MeshAxis{{Name: "dp", Size: 2}, {Name: "tp", Size: 2}}}, []string{
 		"all_reduce add tp", "all_gather dp", "reduce_scatter add tp", "all_to_all dp", "all_reduce or tp",
 		"all_reduce maximum dp,tp", "all_reduce maximum dp,tp", "all_gather dp,tp", "all_reduce multiply dp"}},
+	{"collectives_rare", "", ir.Mesh{Axes: []ir.MeshAxis{{Name: "group1", Size: 2}, {Name: "group3", Size: 2}}}, []string{
+		"all_gather group1", "all_gather group1", "reduce_scatter minimum group3", "reduce_scatter minimum group3", "all_gather group3",
+		"all_reduce add group1", "all_reduce or group1", "all_reduce add group3", "all_reduce add group3", "all_reduce xor group3", "all_to_all group3"}},
 	{"tensor_parallel_mlp", "dp=2,group3=2", ir.Mesh{Axes: []ir.MeshAxis{{Name: "dp", Size: 2}, {Name: "group3", Size: 2}}}, []string{"all_reduce add group3"}},
 	{"sequence_parallel_mlp", "dp=2,group3=2", ir.Mesh{Axes: []ir.MeshAxis{{Name: "dp", Size: 2}, {Name: "group3", Size: 2}}}, []string{
 		"all_gather group3", "reduce_scatter add group3"}},

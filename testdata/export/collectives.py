@@ -50,6 +50,30 @@ class Plain(torch.nn.Module):
         return swapped, first, largest, second, everywhere, F.all_reduce(whole, 'product', (self.mesh, 0))
 
 
+class Rare(torch.nn.Module):
+    "Collectives of lists of tensors, in place, into given tensors, and DTensor's exchange of dims."
+
+    def __init__(self, mesh):
+        super().__init__()
+        self.dp, self.tp = (mesh.get_group(i).group_name for i in range(2))
+
+    def forward(self, x, y):
+        ops, wait = torch.ops._c10d_functional, torch.ops._c10d_functional.wait_tensor
+        gathered = [wait(t) for t in ops.all_gather_into_tensor_coalesced([x, y], 2, self.dp)]
+        scattered = [wait(t) for t in ops.reduce_scatter_tensor_coalesced([x, y], 'min', 2, self.tp)]
+        into = wait(ops.all_gather_into_tensor_out(x, 2, self.tp, out=torch.empty(8, 6)))
+        changed = x * 2
+        wait(ops.all_reduce_(changed, 'sum', self.dp))
+        received = y + 1
+        wait(ops.broadcast_(received, 1, self.dp))
+        both = [x + 1, y + 2]
+        for t in ops.all_reduce_coalesced_(both, 'sum', self.tp):
+            wait(t)
+        bits = wait(ops.all_reduce((x * 100).int(), 'bxor', self.tp))
+        moved = wait(torch.ops._dtensor.shard_dim_alltoall(x, 1, 0, self.tp))
+        return *gathered, *scattered, into, changed, received, *both, bits, moved
+
+
 class MLP(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -89,6 +113,10 @@ def plain(mesh):
     return Plain(mesh, True), Plain(mesh, False), args
 
 
+def rare(mesh):
+    return Rare(mesh), Rare(mesh), (torch.randn(4, 6), torch.randn(2, 3))
+
+
 def parallel(mesh, plan):
     module = parallelize_module(MLP(), mesh['tp'], plan)
     local = Local(module)
@@ -110,7 +138,7 @@ def sequence_parallel(mesh):
     })
 
 
-CASES = {'collectives_2d': plain, 'tensor_parallel_mlp': tensor_parallel, 'sequence_parallel_mlp': sequence_parallel}
+CASES = {'collectives_2d': plain, 'collectives_rare': rare, 'tensor_parallel_mlp': tensor_parallel, 'sequence_parallel_mlp': sequence_parallel}
 
 
 def work(rank, port, root):
