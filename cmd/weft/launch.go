@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -28,7 +30,6 @@ type launchFlags struct {
 }
 
 func (f *launchFlags) add(cmd *cobra.Command) {
-	f.world = comm.NoWorldFlags
 	flags := cmd.Flags()
 	flags.IntVar(&f.processes, "nproc", 0, "start `N` processes on this host, one for each rank of the mesh")
 	flags.Var(&rankOf{&f.world}, "rank", "this process is rank `R/N`, as 0/4; without it, what the launcher tells (docs/launching.md)")
@@ -41,7 +42,7 @@ type rankOf struct{ to *comm.WorldFlags }
 func (r *rankOf) Type() string { return "rank" }
 
 func (r *rankOf) String() string {
-	if r.to == nil || r.to.Size < 0 {
+	if r.to == nil || r.to.Size == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d/%d", r.to.Rank, r.to.Size)
@@ -61,11 +62,13 @@ func (r *rankOf) Set(text string) error {
 
 // launch starts this command once for each rank and waits. The exit status is that of the first
 // process that failed.
-func (a *app) launch(ctx context.Context, path string, f rankFlags) error {
+func (a *app) launch(ctx context.Context, path, device string, f rankFlags) error {
 	n := f.launch.processes
 	switch {
 	case n < 1 || n > maxLocalRanks:
 		return diag.Errorf(diag.CommandLine, "", "--nproc takes 1 to %d", maxLocalRanks)
+	case device == "reference":
+		return diag.Errorf(diag.CommandLine, "", "--nproc does not go with --device reference, which evaluates all ranks together")
 	case path == "-":
 		return diag.Errorf(diag.CommandLine, "", "--nproc does not go with - (standard input), which one process could read")
 	case isArtifact(path): // what cannot work is said once, and not by every rank
@@ -145,11 +148,7 @@ func (m *model) meet(ctx context.Context, art *artifact.Artifact, world comm.Wor
 	if o.Listener, err = comm.Inherited(os.LookupEnv); err != nil {
 		return member, err
 	}
-	o.Warn = func(d *diag.Diagnostic) { render.Write(m.stderr, render.Text, diag.List{d}, version().Version) } // now: rank 0 goes on waiting
-	o.Fatal = func(err error) {
-		fmt.Fprintln(m.stderr, err)
-		os.Exit(int(diag.ExitStatus(err)))
-	}
+	o.Warn, o.Fatal = m.sayNow, m.fatal
 	if s.peers, err = comm.Meet(ctx, o); err != nil {
 		return member, err
 	}
@@ -175,6 +174,81 @@ func (m *model) meet(ctx context.Context, art *artifact.Artifact, world comm.Wor
 	s.closers = append(s.closers, nccl)
 	member.Communicator = nccl
 	return member, nil
+}
+
+// sayNow prints a warning that cannot wait for the end.
+func (m *model) sayNow(d *diag.Diagnostic) {
+	render.Write(m.errors(), render.Text, diag.List{d}, version().Version)
+}
+
+// fatal ends the process for what happened on another rank, while this one is in a step.
+func (m *model) fatal(err error) {
+	fmt.Fprintln(m.errors(), err)
+	os.Exit(int(diag.ExitStatus(err)))
+}
+
+func (m *model) errors() io.Writer {
+	if m.stderr == nil {
+		return os.Stderr
+	}
+	return m.stderr
+}
+
+// meetGPUs connects the GPUs of this process, one for each rank.
+func (m *model) meetGPUs(ctx context.Context, art *artifact.Artifact, s *ranksSession, first weftruntime.Device, want string) ([]weftruntime.Member, error) {
+	mesh := art.Manifest.Mesh.Program()
+	if n, err := cuda.Count(); err != nil || int64(n) < mesh.Size() {
+		return nil, diag.Errorf(diag.WrongRanks, "", "the artifact is for %d ranks (mesh %s), and this process has %s", mesh.Size(), mesh, plural(n, "GPU")).
+			Suggest("run one process for each rank, or all ranks on one GPU with --virtual-ranks")
+	}
+	timeout, err := m.timeout(true)
+	if err != nil {
+		return nil, err
+	}
+	axes, err := collectiveAxes(art)
+	if err != nil {
+		return nil, err
+	}
+	members := make([]weftruntime.Member, mesh.Size())
+	for i := range members {
+		device := first
+		if i > 0 {
+			if device, err = openDevice(s.name, want, nil, i); err != nil {
+				return nil, err
+			}
+			s.closers = append(s.closers, device)
+		}
+		members[i] = weftruntime.Member{Rank: int64(i), Device: device, Recorder: weftruntime.NewRecorder(int64(i))}
+	}
+	list, err := comm.MeetHere(ctx, comm.Options{Mesh: mesh, Digest: art.Digest(), Timeout: timeout, Fatal: m.fatal},
+		func(i int) *weftruntime.Recorder { return members[i].Recorder })
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range list { // rank 0, which waits for the others, is closed last
+		s.closers = append(s.closers, p)
+	}
+	var group errgroup.Group
+	for i, p := range list {
+		group.Go(func() error {
+			gpu, ok := members[i].Device.(comm.GPU)
+			if !ok {
+				panic("BUG: a CUDA device that NCCL cannot use")
+			}
+			nccl, err := p.NCCL(ctx, gpu, axes)
+			if err == nil {
+				members[i].Communicator = nccl
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	for _, member := range members {
+		if member.Communicator != nil {
+			s.closers = append(s.closers, member.Communicator)
+		}
+	}
+	return members, err
 }
 
 // collectiveAxes lists the axes of the plans' collectives, each list once, in the same order on all ranks.

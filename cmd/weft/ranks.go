@@ -35,7 +35,6 @@ func (f *rankFlags) add(cmd *cobra.Command) {
 
 // addLocal adds the flags for ranks of one process.
 func (f *rankFlags) addLocal(cmd *cobra.Command) {
-	f.launch.world = comm.NoWorldFlags
 	cmd.Flags().BoolVar(&f.virtual, "virtual-ranks", false, "run all ranks of a mesh on one GPU")
 	cmd.Flags().DurationVar(&f.timeout, "comm-timeout", 0, "`TIME` that ranks wait for each other (WEFT_COMM_TIMEOUT, or 10m0s)")
 }
@@ -62,14 +61,17 @@ func (m *model) openRanks(ctx context.Context, art *artifact.Artifact, first *de
 	s := &ranksSession{name: first.name, closers: first.closers}
 	var members []weftruntime.Member
 	var err error
-	if first.world.Size > 1 {
+	switch {
+	case first.world.Size > 1:
 		members = make([]weftruntime.Member, 1)
 		members[0], err = m.meet(ctx, art, first.world, s, first.device)
-	} else {
+	case s.name == "cuda" && !m.ranks.virtual:
+		members, err = m.meetGPUs(ctx, art, s, first.device, want)
+	default:
 		members, err = m.members(art, s, first.device, want)
 	}
 	if err == nil {
-		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda" && s.peers == nil} // virtual ranks disturb each other's captures
+		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda" && m.ranks.virtual} // they disturb each other's captures
 		s.Ranks, err = weftruntime.OpenRanks(art, members, options)
 	}
 	if err != nil {
@@ -81,10 +83,6 @@ func (m *model) openRanks(ctx context.Context, art *artifact.Artifact, first *de
 // members opens a device for each rank and connects them.
 func (m *model) members(art *artifact.Artifact, s *ranksSession, first weftruntime.Device, want string) ([]weftruntime.Member, error) {
 	mesh := art.Manifest.Mesh.Program()
-	if s.name == "cuda" && !m.ranks.virtual {
-		return nil, diag.Errorf(diag.WrongRanks, "", "the artifact is for %d ranks (mesh %s), and this process drives one GPU", mesh.Size(), mesh).
-			Suggest("run one process for each rank, or all ranks on one GPU with --virtual-ranks")
-	}
 	timeout, err := m.timeout(true)
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ type outputReport struct {
 
 func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if f.ranks.launch.processes != 0 {
-		return a.launch(ctx, path, f.ranks)
+		return a.launch(ctx, path, f.device, f.ranks)
 	}
 	path, err := a.input(path)
 	if err != nil {

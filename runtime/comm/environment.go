@@ -22,15 +22,12 @@ type World struct {
 	Launcher             string // who told: "torchrun", "Open MPI", ...; empty for a process alone
 }
 
-// WorldFlags are given on the command line, and go before the environment. Negative numbers and an
-// empty address are not given.
+// WorldFlags are given on the command line, and go before the environment. The zero value has
+// nothing given.
 type WorldFlags struct {
-	Rank, Size int
-	Address    string // host:port
+	Rank, Size int    // given where Size is not 0
+	Address    string // host:port; empty where it is not given
 }
-
-// NoWorldFlags has nothing given.
-var NoWorldFlags = WorldFlags{Rank: -1, Size: -1}
 
 // Environment variables of weft's own, and those of torch.distributed, which it sets for the processes
 // that it starts.
@@ -113,7 +110,7 @@ func (env environment) number(name string) (n int, given bool, err error) {
 
 // ranks finds rank and size, from the flags or the innermost launcher.
 func (env environment) ranks(flags WorldFlags) (World, launcher, error) {
-	if flags.Rank >= 0 || flags.Size >= 0 {
+	if flags.Size != 0 {
 		return env.flagged(flags)
 	}
 	var found World
@@ -146,10 +143,7 @@ func (env environment) ranks(flags WorldFlags) (World, launcher, error) {
 }
 
 func (env environment) flagged(flags WorldFlags) (World, launcher, error) {
-	switch {
-	case flags.Rank < 0 || flags.Size < 0:
-		return World{}, launcher{}, diag.Errorf(diag.CommandLine, "", "a rank and the number of ranks are given together")
-	case flags.Rank >= flags.Size || flags.Size > MaxRanks:
+	if flags.Rank < 0 || flags.Rank >= flags.Size || flags.Size > MaxRanks {
 		return World{}, launcher{}, diag.Errorf(diag.WrongRanks, "", "there is no rank %d of %d", flags.Rank, flags.Size)
 	}
 	w := World{Rank: flags.Rank, Size: flags.Size, LocalRank: flags.Rank, Launcher: "flags"}

@@ -65,14 +65,10 @@ func TestFind(t *testing.T) {
 		{name: "no address", env: "RANK=1 WORLD_SIZE=2", wrong: "W7104: this is rank 1 of 2 (torchrun), and MASTER_ADDR"},
 		{name: "no port", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h", wrong: "MASTER_PORT, where the ranks meet, is not set"},
 		{name: "bad port", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=99999", wrong: `W7104: MASTER_PORT is "99999"`},
-		{name: "half of the flags", flags: WorldFlags{Rank: 1, Size: -1}, wrong: "W0001: a rank and the number of ranks"},
 		{name: "wrong flags", flags: WorldFlags{Rank: 3, Size: 3}, wrong: "W7100: there is no rank 3 of 3"},
 		{name: "wrong address", flags: WorldFlags{Rank: 0, Size: 3, Address: "h"}, wrong: "W0001: --rendezvous"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.flags == (WorldFlags{}) {
-				c.flags = NoWorldFlags
-			}
 			got, err := Find(c.flags, lookupIn(c.env))
 			if c.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), c.wrong) {
@@ -127,7 +123,7 @@ func TestWorldEnviron(t *testing.T) {
 		name, value, _ := strings.Cut(e, "=")
 		values[name] = value
 	}
-	got, err := Find(NoWorldFlags, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
+	got, err := Find(WorldFlags{}, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
 	w.Launcher = "torchrun"
 	if err != nil || got != w {
 		t.Errorf("%+v, %v from %v", got, err, slices.Sorted(maps.Keys(values)))

@@ -68,9 +68,7 @@ func (l Launch) Run(ctx context.Context) (status int, err error) {
 	defer socket.Close()
 	token := os.Getenv(TokenVariable)
 	if token == "" {
-		var secret [16]byte
-		rand.Read(secret[:]) // never fails
-		token = hex.EncodeToString(secret[:])
+		token = newToken()
 	}
 	stderr := &lockedWriter{w: l.Stderr}
 	var commands []*exec.Cmd
@@ -105,6 +103,13 @@ func (l Launch) Run(ctx context.Context) (status int, err error) {
 		o.flush()
 	}
 	return status, nil
+}
+
+// newToken is a token that nobody guesses.
+func newToken() string {
+	var secret [16]byte
+	rand.Read(secret[:]) // never fails
+	return hex.EncodeToString(secret[:])
 }
 
 // wait waits for all processes, and ends them when one fails or the context does.

@@ -154,6 +154,30 @@ func closeAll(t *testing.T, peers []*Peers) {
 	group.Wait()
 }
 
+// The ranks of one process meet as those of several do.
+func TestMeetHere(t *testing.T) {
+	recorders := []*runtime.Recorder{runtime.NewRecorder(0), runtime.NewRecorder(1), runtime.NewRecorder(2)}
+	peers, err := MeetHere(context.Background(), Options{Mesh: axis(3), Digest: "d", Timeout: 20 * time.Second}, func(rank int) *runtime.Recorder { return recorders[rank] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rank, p := range peers {
+		if p.Rank() != rank || p.Size() != 3 || p.options.Recorder != recorders[rank] {
+			t.Errorf("rank %d of %d at %d", p.Rank(), p.Size(), rank)
+		}
+	}
+	for i := len(peers) - 1; i >= 0; i-- { // one after the other, rank 0 last
+		if err := peers[i].Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := MeetHere(done, Options{Mesh: axis(2)}, func(int) *runtime.Recorder { return nil }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // What ranks differ in is said on both sides.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {

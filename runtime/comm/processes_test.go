@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // rankOfTest meets the other ranks and sums with them on emulated devices, as often as a run of some
 // steps would. In the middle, one rank has a fault.
 func rankOfTest(fault, victim string) error {
-	world, err := FindHere(NoWorldFlags)
+	world, err := FindHere(WorldFlags{})
 	if err != nil {
 		return err
 	}

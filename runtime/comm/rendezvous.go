@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weft/ir/diag"
+	"weft/runtime"
 )
 
 // receive waits at the rendezvous until all other ranks have come.
@@ -47,6 +48,38 @@ func (p *Peers) receive(ctx context.Context) error {
 	}
 	p.tell(d.Code, d.Message)
 	return d
+}
+
+// MeetHere brings all ranks of a mesh together in this process, by the same connections as between
+// processes; NCCL wants them for its ids. World and Listener of the options are left out of consideration.
+func MeetHere(ctx context.Context, o Options, recorder func(rank int) *runtime.Recorder) ([]*Peers, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, diag.Errorf(diag.Rendezvous, "", "no port for the ranks to meet: %v", err).Because(err)
+	}
+	list, errs := make([]*Peers, o.Mesh.Size()), make([]error, o.Mesh.Size())
+	token := newToken()
+	var group sync.WaitGroup
+	for rank := range list {
+		one := o
+		one.World = World{Rank: rank, Size: len(list), Address: listener.Addr().String(), Token: token, Launcher: "this process"}
+		one.Recorder, one.Listener = recorder(rank), nil
+		if rank == 0 {
+			one.Listener = listener
+		}
+		group.Go(func() { list[rank], errs[rank] = Meet(ctx, one) })
+	}
+	group.Wait()
+	if err := errors.Join(errs...); err != nil {
+		for _, p := range list {
+			if p != nil {
+				p.Abort(err)
+				p.Close()
+			}
+		}
+		return nil, err
+	}
+	return list, nil
 }
 
 // listen listens at the address of rank 0: on that interface where this host has it, else, behind a
