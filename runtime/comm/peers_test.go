@@ -154,6 +154,24 @@ func closeAll(t *testing.T, peers []*Peers) {
 	group.Wait()
 }
 
+// Rank 0 listens where the others reach it.
+func TestListen(t *testing.T) {
+	_, port, err := net.SplitHostPort(free(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]bool{"127.0.0.1": true, "localhost": true, "a-name-of-this-host": false, "192.0.2.1": false} {
+		l, err := listen(context.Background(), net.JoinHostPort(host, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Addr().(*net.TCPAddr).IP; got.IsLoopback() != want {
+			t.Errorf("%s: listens at %s", host, got)
+		}
+		l.Close()
+	}
+}
+
 // The ranks of one process meet as those of several do.
 func TestMeetHere(t *testing.T) {
 	recorders := []*runtime.Recorder{runtime.NewRecorder(0), runtime.NewRecorder(1), runtime.NewRecorder(2)}

@@ -82,16 +82,21 @@ func MeetHere(ctx context.Context, o Options, recorder func(rank int) *runtime.R
 	return list, nil
 }
 
-// listen listens at the address of rank 0: on that interface where this host has it, else, behind a
-// translated address, on all.
+// listen listens at the address of rank 0: on that interface where it is a number of this host, else on all. Names are
+// no help: many hosts know their own as 127.0.1.1, where others do not reach them.
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRNOTAVAIL) {
-		_, port, _ := net.SplitHostPort(address)
-		listener, err = config.Listen(ctx, "tcp", ":"+port)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
 	}
-	return listener, err
+	if host == "localhost" || net.ParseIP(host) != nil {
+		listener, err := config.Listen(ctx, "tcp", address)
+		if !errors.Is(err, syscall.EADDRNOTAVAIL) { // a translated address
+			return listener, err
+		}
+	}
+	return config.Listen(ctx, "tcp", ":"+port)
 }
 
 // absent lists the ranks that have not come.
