@@ -57,6 +57,10 @@ func (a *app) runCommand() *cobra.Command {
 				return usage(cmd, "tolerances are not negative")
 			case f.steps < 1:
 				return usage(cmd, "--steps is at least 1")
+			case cmd.Flags().Changed("comm-timeout") && f.ranks.timeout <= 0:
+				return usage(cmd, "--comm-timeout is above 0")
+			case cmd.Flags().Changed("nproc") && f.ranks.launch.processes < 1:
+				return usage(cmd, "--nproc is at least 1")
 			}
 			return a.run(cmd.Context(), args[0], f)
 		},
