@@ -181,6 +181,9 @@ func (env environment) of(l launcher) (w World, ok bool, err error) {
 		return w, false, diag.Errorf(diag.WrongRanks, "environment", "%s=%d and %s=%d: there is no rank %d of %d", l.rank, rank, l.size, size, rank, size)
 	}
 	w = World{Rank: rank, Size: size, LocalRank: rank, Launcher: l.name}
+	if _, elastic := env.get("TORCHELASTIC_RUN_ID"); !elastic && l.rank == rankVariable {
+		w.Launcher = "RANK and WORLD_SIZE"
+	}
 	local, hasLocal, err := env.number(l.localRank)
 	if err != nil {
 		return w, false, err
@@ -321,7 +324,7 @@ func (w World) CheckSize(mesh string, ranks int64) error {
 	if ranks == 1 {
 		what = "one rank"
 	}
-	return diag.Errorf(diag.WrongRanks, "", "the artifact is for %s, and %s started %d", what, w.Launcher, w.Size)
+	return diag.Errorf(diag.WrongRanks, "", "the artifact is for %s, and there are %d (%s)", what, w.Size, w.Launcher)
 }
 
 // Environ is env with the variables for a process of this world in place of what any launcher set.

@@ -33,11 +33,11 @@ func TestFind(t *testing.T) {
 		{name: "alone", want: World{Size: 1}},
 		{name: "empty variables", env: "RANK= WORLD_SIZE=", want: World{Size: 1}},
 		{name: "torchrun", env: "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 WEFT_JOB_TOKEN=t" + meet,
-			want: World{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Address: "h0:29500", Token: "t", Launcher: "torchrun"}},
+			want: World{Rank: 5, Size: 8, LocalRank: 1, LocalSize: 4, Address: "h0:29500", Token: "t", Launcher: "RANK and WORLD_SIZE"}},
 		{name: "torchrun that listens at the port", env: "RANK=1 WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RESTART_COUNT=0" + meet,
 			want: World{Rank: 1, Size: 2, LocalRank: 1, Address: "h0:29023", Launcher: "torchrun"}},
-		{name: "plain variables", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=[::1] MASTER_PORT=1", want: World{Rank: 1, Size: 2, LocalRank: 1, Address: "[::1]:1", Launcher: "torchrun"}},
-		{name: "one of one", env: "RANK=0 WORLD_SIZE=1", want: World{Size: 1, Launcher: "torchrun"}},
+		{name: "plain variables", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=[::1] MASTER_PORT=1", want: World{Rank: 1, Size: 2, LocalRank: 1, Address: "[::1]:1", Launcher: "RANK and WORLD_SIZE"}},
+		{name: "one of one", env: "RANK=0 WORLD_SIZE=1", want: World{Size: 1, Launcher: "RANK and WORLD_SIZE"}},
 		{name: "Open MPI on one host", env: "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=prterun-1",
 			want: World{Rank: 1, Size: 2, LocalRank: 1, LocalSize: 2, Address: "127.0.0.1:26319", Launcher: "Open MPI"}},
 		{name: "Open MPI on several", env: "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=2" + meet,
@@ -62,7 +62,7 @@ func TestFind(t *testing.T) {
 		{name: "huge", env: "RANK=0 WORLD_SIZE=99999999999999999999", wrong: "W7100: WORLD_SIZE is"},
 		{name: "rank beyond", env: "RANK=2 WORLD_SIZE=2" + meet, wrong: "W7100: RANK=2 and WORLD_SIZE=2: there is no rank 2 of 2"},
 		{name: "local rank beyond", env: "RANK=3 WORLD_SIZE=4 LOCAL_RANK=2 LOCAL_WORLD_SIZE=2" + meet, wrong: "W7100: LOCAL_RANK=2"},
-		{name: "no address", env: "RANK=1 WORLD_SIZE=2", wrong: "W7104: this is rank 1 of 2 (torchrun), and MASTER_ADDR"},
+		{name: "no address", env: "RANK=1 WORLD_SIZE=2", wrong: "W7104: this is rank 1 of 2 (RANK and WORLD_SIZE), and MASTER_ADDR"},
 		{name: "no port", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h", wrong: "MASTER_PORT, where the ranks meet, is not set"},
 		{name: "bad port", env: "RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=99999", wrong: `W7104: MASTER_PORT is "99999"`},
 		{name: "wrong flags", flags: WorldFlags{Rank: 3, Size: 3}, wrong: "W7100: there is no rank 3 of 3"},
@@ -124,15 +124,15 @@ func TestWorldEnviron(t *testing.T) {
 		values[name] = value
 	}
 	got, err := Find(WorldFlags{}, func(name string) (string, bool) { v, ok := values[name]; return v, ok })
-	w.Launcher = "torchrun"
+	w.Launcher = "RANK and WORLD_SIZE"
 	if err != nil || got != w {
 		t.Errorf("%+v, %v from %v", got, err, slices.Sorted(maps.Keys(values)))
 	}
 	if err := got.CheckSize("dp=4", 4); err != nil {
 		t.Error(err)
 	}
-	for size, want := range map[int]string{4: "torchrun started 4", 1: "torchrun started 1"} {
-		if err := (World{Size: size, Launcher: "torchrun"}).CheckSize("dp=2", 2); err == nil || !strings.Contains(err.Error(), want) {
+	for size, want := range map[int]string{4: "there are 4 (RANK and WORLD_SIZE)", 1: "there are 1 (RANK and WORLD_SIZE)"} {
+		if err := (World{Size: size, Launcher: "RANK and WORLD_SIZE"}).CheckSize("dp=2", 2); err == nil || !strings.Contains(err.Error(), want) {
 			t.Error(err)
 		}
 	}
