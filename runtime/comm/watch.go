@@ -174,7 +174,7 @@ func (p *Peers) end(cause error, tell bool) {
 	code, message := diag.Bug, firstLine(cause)
 	if errors.As(cause, &d) {
 		code, message = d.Code, d.Message
-		if ours(d.Code) {
+		if ours(d.Code) && isClosed(p.met) {
 			d.Note("this rank, %d: %s", p.me.Rank, present)
 		}
 	}
