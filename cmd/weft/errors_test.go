@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -76,21 +77,19 @@ func TestErrorsPage(t *testing.T) {
 
 // withoutExample says why a code has no example here.
 var withoutExample = map[diag.Code]string{
-	diag.Interrupted:     "it takes a signal (Ctrl-C) while the command runs",
-	diag.FXAssertion:     "the model must hold an assertion about the contents of a tensor, as torch._check on an item gives; tests of frontend/fx have one",
-	diag.FXOverlapping:   "the model must write in place to an expanded or unfolded view; tests of frontend/fx have one",
-	diag.ONNXLimit:       "the file must nest, repeat or expand thousands of times; tests of frontend/onnx make such files",
-	"W4002":              "llc-19 must be a file that is not LLVM 19",
-	"W4003":              "every operator that a frontend makes today has a kernel; it is for the operators that come next",
-	diag.PlanTooLarge:    "the plan must have millions of values; tests of ir/plan make one",
-	diag.ArtifactNoPart:  "`weft inspect --kernels` gives it for an artifact that was compiled with --code cubin, which takes ptxas",
-	diag.RunMemory:       "it depends on the memory of the device",
-	diag.RunDevice:       "it takes a fault of a kernel or a GPU",
-	diag.CollectiveStuck: "it takes a rank that is stopped or slow; docs/launching.md has one",
-	diag.PeerDiffers:     "it takes two processes; docs/launching.md has one",
-	diag.NoNCCL:          "it takes a GPU",
-	diag.RankFailed:      "it takes a rank that goes away; docs/launching.md has one",
-	diag.RunState:        "programs that use the Go package runtime meet it; the command names states that there are",
+	diag.Interrupted:    "it takes a signal (Ctrl-C) while the command runs",
+	diag.FXAssertion:    "the model must hold an assertion about the contents of a tensor, as torch._check on an item gives; tests of frontend/fx have one",
+	diag.FXOverlapping:  "the model must write in place to an expanded or unfolded view; tests of frontend/fx have one",
+	diag.ONNXLimit:      "the file must nest, repeat or expand thousands of times; tests of frontend/onnx make such files",
+	"W4002":             "llc-19 must be a file that is not LLVM 19",
+	"W4003":             "every operator that a frontend makes today has a kernel; it is for the operators that come next",
+	diag.PlanTooLarge:   "the plan must have millions of values; tests of ir/plan make one",
+	diag.ArtifactNoPart: "`weft inspect --kernels` gives it for an artifact that was compiled with --code cubin, which takes ptxas",
+	diag.RunMemory:      "it depends on the memory of the device",
+	diag.RunDevice:      "it takes a fault of a kernel or a GPU",
+	diag.NoNCCL:         "it takes a GPU",
+	diag.RankFailed:     "it takes a rank that goes away; `weft run --nproc` reports it for a rank that is killed",
+	diag.RunState:       "programs that use the Go package runtime meet it; the command names states that there are",
 }
 
 func readExamples(t *testing.T) map[string]*txtar.Archive {
@@ -159,12 +158,12 @@ func runExample(t *testing.T, info diag.Info, archive *txtar.Archive) string {
 }
 
 // runLine runs "[NAME=VALUE] weft ARGUMENT..." or one of the makers and gives the exit status and
-// what was printed on stderr.
+// what was printed on stderr. One that ends in & runs beside those after it: another rank.
 func runLine(t *testing.T, line string) (status int, text string) {
 	t.Helper()
 	words := strings.Fields(line)
-	if make, ok := makers[words[0]]; ok {
-		make(t, words[1:])
+	if maker, ok := makers[words[0]]; ok {
+		maker(t, words[1:])
 		return 0, ""
 	}
 	if name, value, ok := strings.Cut(words[0], "="); ok {
@@ -173,6 +172,15 @@ func runLine(t *testing.T, line string) (status int, text string) {
 	}
 	if words[0] != "weft" {
 		t.Fatalf("the command %q is not known", line)
+	}
+	if last := len(words) - 1; words[last] == "&" {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			run(words[1:last], strings.NewReader(""), io.Discard, io.Discard)
+		}()
+		t.Cleanup(func() { <-done })
+		return 0, ""
 	}
 	var stdout, stderr bytes.Buffer
 	status = run(words[1:], strings.NewReader(""), &stdout, &stderr)
