@@ -29,8 +29,8 @@ var house = map[string][]string{
 		"ir/mesh", "ir/plan", "ir/reproducer", "ir/target", "passes", "passes/precision", "passes/shard", "runtime/artifact", "runtime/cache"},
 	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "passes/precision", "runtime/..."},
 
-	"frontend":         {"frontend/fx", "frontend/onnx", "frontend/lower", "frontend/weights", "ir", "ir/diag"},
-	"frontend/fx":      {"frontend/lower", "frontend/weights", "ir", "ir/diag"},
+	"frontend":         {"frontend/fx", "frontend/onnx", "frontend/lower", "frontend/weights", "ir", "ir/diag", "ir/mesh"},
+	"frontend/fx":      {"frontend/lower", "frontend/weights", "ir", "ir/diag", "ir/mesh"},
 	"frontend/onnx":    {"frontend/lower", "frontend/weights", "ir", "ir/diag"},
 	"frontend/lower":   {"frontend/weights", "ir", "ir/diag"},
 	"frontend/weights": {"ir", "ir/diag"},

@@ -21,6 +21,9 @@ func (s scheduler) scan(op *ir.Op) ir.Schedule {
 	if rows >= 8*multiprocessors {
 		most = 128 // several blocks a multiprocessor hide each other's barriers
 	}
+	if t.DType.Bits() == 64 {
+		most = min(most, 512) // numbers of two registers do not fit 1024 threads
+	}
 	perRow := int64(1)
 	for perRow < most && perRow*v < length {
 		perRow *= 2
