@@ -203,7 +203,7 @@ type byteSize int64
 var byteUnits = []struct {
 	name string
 	size float64
-}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"B", 1}}
+}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
 func (b *byteSize) String() string {
 	if *b == 0 {

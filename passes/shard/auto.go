@@ -58,8 +58,8 @@ type Choice struct {
 	Fits       bool       `json:"fits"`
 }
 
-// seconds is the estimate: half of what is exchanged hides beside computation at best.
-func (c Choice) seconds() float64 { return max(c.Compute, c.Exchange) + 0.5*min(c.Compute, c.Exchange) }
+// Seconds is the estimate: half of what is exchanged hides beside computation at best.
+func (c Choice) Seconds() float64 { return max(c.Compute, c.Exchange) + 0.5*min(c.Compute, c.Exchange) }
 
 // Auto tries the strategies that an axis can have, partitions the program with each, and picks the
 // one that takes the least time among those that fit the memory; of equals the first. The
@@ -89,9 +89,9 @@ func Auto(p *ir.Program, o Options, h Hardware) ([]Choice, error) {
 			return map[bool]int{true: -1, false: 1}[a.Fits]
 		case !a.Fits:
 			return int(min(max(a.Memory-b.Memory, -1), 1))
-		case a.seconds() < b.seconds():
+		case a.Seconds() < b.Seconds():
 			return -1
-		case a.seconds() > b.seconds():
+		case a.Seconds() > b.Seconds():
 			return 1
 		}
 		return 0
@@ -250,22 +250,55 @@ func exchange(p *ir.Program, c Collective, m ir.Mesh, h Hardware) float64 {
 // Explain says why the first choice was taken, a line each choice.
 func Explain(choices []Choice, memory int64) *diag.Diagnostic {
 	best := choices[0]
-	d := diag.Warnf(diag.ChosenParallel, "", "--parallel auto takes %s: %.3g ms computing, %.3g ms exchanging, %s a rank", best.Parallel,
-		best.Compute*1e3, best.Exchange*1e3, gigabytes(best.Memory))
+	d := diag.Warnf(diag.ChosenParallel, "--parallel", "auto takes %s: %s", best.Parallel, best)
+	d.Severity = diag.Note
 	if !best.Fits {
-		d.Message = fmt.Sprintf("no strategy fits %s a rank; --parallel auto takes %s, which needs %s", gigabytes(memory), best.Parallel, gigabytes(best.Memory))
+		d.Severity = diag.Warning
+		d.Message = fmt.Sprintf("no strategy fits %s a rank; auto takes %s, which needs %s", bytesText(memory), best.Parallel, bytesText(best.Memory))
 	}
-	for _, c := range choices[1:min(len(choices), 9)] {
-		why := fmt.Sprintf("%.3g ms", c.seconds()*1e3)
+	shown := min(len(choices), 1+maxShown)
+	for _, c := range choices[1:shown] {
+		text := c.String()
 		if !c.Fits {
-			why = "does not fit"
+			text = "does not fit: " + text
 		}
-		d.Note("%s: %s (%.3g ms computing, %.3g ms exchanging, %s a rank)", c.Parallel, why, c.Compute*1e3, c.Exchange*1e3, gigabytes(c.Memory))
+		d.Note("%s: %s", c.Parallel, text)
+	}
+	if left := len(choices) - shown; left > 0 {
+		d.Note("%d more, none of them better, are in the artifact's report.json", left)
 	}
 	return d
 }
 
-func gigabytes(n int64) string { return fmt.Sprintf("%.3g GB", float64(n)/1e9) }
+// maxShown is how many choices Explain lists beside the one that was taken.
+const maxShown = 15
+
+// String says what the cost model thinks of the choice.
+func (c Choice) String() string {
+	return fmt.Sprintf("%s (%s computing, %s exchanging), %s a rank", duration(c.Seconds()), duration(c.Compute), duration(c.Exchange), bytesText(c.Memory))
+}
+
+// duration is a time with three digits.
+func duration(seconds float64) string {
+	switch {
+	case seconds >= 1:
+		return fmt.Sprintf("%.3g s", seconds)
+	case seconds >= 1e-3:
+		return fmt.Sprintf("%.3g ms", seconds*1e3)
+	}
+	return fmt.Sprintf("%.3g us", seconds*1e6)
+}
+
+// bytesText is a size with three digits, in the units of --memory-limit.
+func bytesText(n int64) string {
+	switch v := float64(n); {
+	case v >= 1e9:
+		return fmt.Sprintf("%.3g GB", v/1e9)
+	case v >= 1e6:
+		return fmt.Sprintf("%.3g MB", v/1e6)
+	}
+	return fmt.Sprintf("%.3g kB", float64(n)/1e3)
+}
 
 // ParseLinks reads bandwidths between ranks: "dp=50,tp=450", in GB/s along an axis.
 func ParseLinks(text string, m ir.Mesh) (map[string]float64, error) {

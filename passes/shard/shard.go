@@ -55,7 +55,9 @@ type Collective struct {
 func (r *Report) add(c Collective) { r.Collectives = append(r.Collectives, c) }
 
 func (r *Report) note(code diag.Code, place, format string, args ...any) {
-	r.Notes = append(r.Notes, diag.Warnf(code, place, format, args...))
+	d := diag.Warnf(code, place, format, args...)
+	d.Severity = diag.Note
+	r.Notes = append(r.Notes, d)
 }
 
 // Run partitions a program. It does nothing for a mesh without axes.
