@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -25,7 +26,7 @@ type Member struct {
 
 // Ranks is an artifact on the ranks of a mesh that one process drives: all of them, or those of
 // its host. It is used like a Session, with global inputs, outputs and states. Its methods may
-// be called from any goroutine.
+// be called from any goroutine. When a rank has failed in a run, no other run is possible.
 type Ranks struct {
 	members  []Member
 	sessions []*Session
@@ -33,6 +34,8 @@ type Ranks struct {
 
 	mu      sync.Mutex // the members do one thing at a time, all the same
 	workers []chan func()
+	grace   time.Duration
+	lost    bool
 }
 
 // OpenRanks opens a session for each member. Rank, Communicator and Recorder of the options are
@@ -42,7 +45,7 @@ func OpenRanks(a *artifact.Artifact, members []Member, o Options) (*Ranks, error
 	if err := checkMembers(m, members); err != nil {
 		return nil, err
 	}
-	r := &Ranks{members: members, sessions: make([]*Session, len(members)), all: int64(len(members)) == m.Size()}
+	r := &Ranks{members: members, sessions: make([]*Session, len(members)), all: int64(len(members)) == m.Size(), grace: grace}
 	for _, member := range members {
 		work := make(chan func())
 		_, host := member.Device.(HostMemory)
@@ -94,18 +97,48 @@ func (r *Ranks) each(f func(i int) error) error {
 	if r.workers == nil {
 		return errClosed
 	}
-	errs := make([]error, len(r.members))
-	done := make(chan struct{}, len(r.members))
+	type end struct {
+		member int
+		err    error
+	}
+	done := make(chan end, len(r.members))
 	for i, work := range r.workers {
-		work <- func() {
-			errs[i] = f(i)
-			done <- struct{}{}
+		work <- func() { done <- end{i, f(i)} }
+	}
+	errs := make([]error, len(r.members))
+	var late <-chan time.Time
+	for range r.members {
+		select {
+		case e := <-done:
+			if errs[e.member] = e.err; e.err != nil && late == nil {
+				late = time.After(r.grace)
+			}
+		case <-late:
+			r.lost = true
+			r.stop()
+			return r.cause(errs)
 		}
 	}
-	for range r.members {
-		<-done
-	}
 	return r.cause(errs)
+}
+
+// grace is how long the others may take when a rank has failed: those that wait for it end at once.
+const grace = 10 * time.Second
+
+// Lost tells whether a member did not come back after another had failed, from a kernel that does not end. Then nothing can
+// be run any more, and what the member uses is not closed.
+func (r *Ranks) Lost() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lost
+}
+
+// stop ends the workers when they have done what they do.
+func (r *Ranks) stop() {
+	for _, work := range r.workers {
+		close(work)
+	}
+	r.workers = nil
 }
 
 // cause picks the error that the others follow from.
@@ -251,6 +284,9 @@ func (b *RanksBinding) Download() (*RanksResult, error) {
 
 // Close lets go of the bindings.
 func (b *RanksBinding) Close() error {
+	if b.ranks.Lost() {
+		return nil // a member still runs one
+	}
 	var errs []error
 	for _, one := range b.bindings {
 		if one != nil {
@@ -390,9 +426,6 @@ func (r *Ranks) Close() error {
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, work := range r.workers {
-		close(work)
-	}
-	r.workers = nil
+	r.stop()
 	return err
 }

@@ -327,6 +327,32 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// TestRankLost does not wait for a rank that does not come back.
+func TestRankLost(t *testing.T) {
+	release := make(chan struct{})
+	list := members(t, 6, 50*time.Millisecond, func(rank int64, d runtime.Device) runtime.Device {
+		b := &broken{Device: d.(*emu.Device)}
+		if rank == 4 {
+			b.wait = release
+		}
+		return b
+	})
+	r, err := runtime.OpenRanks(meshArtifact(t, nil), list, runtime.Options{})
+	check(t, err)
+	r.SetGrace(50 * time.Millisecond)
+	_, err = r.RunContext(context.Background(), "sum", []*ir.Tensor{matrix(1, 2, 1, 2)})
+	wantError(t, err, diag.CollectiveStuck, "rank 4")
+	if !r.Lost() {
+		t.Error("the rank is not lost")
+	}
+	if _, err := r.State("w"); err == nil {
+		t.Error("the ranks go on")
+	}
+	check(t, r.Close())
+	close(release)
+	time.Sleep(50 * time.Millisecond) // the rank ends before its device is closed
+}
+
 // noted notes what is looked at of weights.
 type noted struct {
 	weights.Source

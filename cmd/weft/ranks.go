@@ -208,6 +208,9 @@ func (s *ranksSession) Close() error {
 		errs = append(errs, s.Ranks.Close())
 	}
 	for _, c := range slices.Backward(s.closers) {
+		if _, device := c.(weftruntime.Device); device && s.Ranks != nil && s.Lost() {
+			continue // it is still in use
+		}
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
