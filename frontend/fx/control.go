@@ -21,6 +21,10 @@ func controlRule(target string) (func(c *call), bool) {
 		return (*call).cond, true
 	case "torch.ops.higher_order.while_loop":
 		return (*call).while, true
+	case "torch.ops.higher_order.scan":
+		return (*call).scan, true
+	case "torch.ops.higher_order.map_impl", "torch.ops.higher_order.map":
+		return (*call).eachElement, true
 	case "torch.ops.aten._assert_tensor_metadata.default", "torch.ops.aten.sym_constrain_range.default",
 		"torch.ops.aten.sym_constrain_range_for_size.default", "torch.ops.aten._functional_assert_async.msg", "torch._check",
 		"torch.ops.aten._assert_async.msg", "torch.ops.aten._assert_async.default", "torch.ops.aten._assert_scalar.default",
@@ -144,7 +148,19 @@ func (c *call) outputNamesOfAnyKind() []string {
 // inside they have memory of their own: regions do not change what is outside.
 func (c *call) region(g *graph, operands []any, params []ir.Value) *ir.Block {
 	block := &ir.Block{Params: params}
-	sub := &scope{importer: c.importer, graph: g, b: c.b.Within(block), env: map[string]any{}, cast: c.cast}
+	operands = slices.Clone(operands)
+	for i, p := range params {
+		if _, ok := operands[i].(*tensor); ok {
+			operands[i] = newTensor(p)
+		}
+	}
+	block.Results = c.inside(g, operands, c.b.Within(block))
+	return block
+}
+
+// inside imports a subgraph at the end of a region's block and gives its results.
+func (c *call) inside(g *graph, operands []any, b *ir.Builder) (results []ir.Value) {
+	sub := &scope{importer: c.importer, graph: g, b: b, env: map[string]any{}, cast: c.cast}
 	if len(g.inputs) != len(operands) {
 		c.bad("the graph takes %d operands, the node gives %d", len(g.inputs), len(operands))
 	}
@@ -153,9 +169,6 @@ func (c *call) region(g *graph, operands []any, params []ir.Value) *ir.Block {
 		v := operands[i]
 		if t, ok := v.(*tensor); ok && t != nil {
 			copied := newTensor(t.read(c.b))
-			if i < len(params) {
-				copied = newTensor(params[i])
-			}
 			inside = append(inside, copied)
 			v = copied
 		}
@@ -169,9 +182,9 @@ func (c *call) region(g *graph, operands []any, params []ir.Value) *ir.Block {
 			if !ok || t == nil {
 				fail(diag.FXName, c.place, "the region's output %q is not defined", out.name)
 			}
-			block.Results = append(block.Results, t.read(sub.b))
+			results = append(results, t.read(sub.b))
 		case argBool, argInt, argSymBool, argSymInt:
-			block.Results = append(block.Results, (&call{scope: sub, node: c.node, place: c.place}).asNumber("output", out).scalarOf(sub.b))
+			results = append(results, (&call{scope: sub, node: c.node, place: c.place}).asNumber("output", out).scalarOf(sub.b))
 		default:
 			c.unsupported(" with a result that is " + out.kind.String())
 		}
@@ -179,7 +192,7 @@ func (c *call) region(g *graph, operands []any, params []ir.Value) *ir.Block {
 	if slices.ContainsFunc(inside, func(t *tensor) bool { return t.base.written }) {
 		c.unsupported(" with a region that changes its operands in place")
 	}
-	return block
+	return results
 }
 
 // scalarOf is the number as a tensor of its own type.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"weft/frontend/lower"
@@ -314,6 +315,7 @@ func (a *archive) source(p *ir.Program) (weights.Source, error) {
 			continue
 		}
 		r, bad := a.region(s.Name)
+		r = pairs(r)
 		if bad == nil {
 			if t := ir.TensorOf(r.DType, ir.Consts(r.Shape...)...); !t.Equal(s.Type) {
 				bad = diag.Errorf(diag.FXWeights, s.Name, "the graph declares %s, the archive holds %s", s.Type, t)
@@ -328,6 +330,22 @@ func (a *archive) source(p *ir.Program) (weights.Source, error) {
 		return nil, missing
 	}
 	return weights.FromRegions(regions, a.zip)
+}
+
+// pairs sees complex numbers as their two parts, along a last dim.
+func pairs(r weights.Region) weights.Region {
+	part, ok := partTypes[r.DType]
+	if !ok {
+		return r
+	}
+	r.DType, r.Offset, r.Shape = part, 2*r.Offset, append(slices.Clone(r.Shape), 2)
+	if r.Strides != nil {
+		r.Strides = append(slices.Clone(r.Strides), 1)
+		for i := range len(r.Strides) - 1 {
+			r.Strides[i] *= 2
+		}
+	}
+	return r
 }
 
 // literal reads a constant of a few elements; nil when there is none that can be read.

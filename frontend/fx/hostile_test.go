@@ -257,6 +257,7 @@ func TestNewerSchema(t *testing.T) {
 func FuzzGraph(f *testing.F) {
 	f.Add(modelJSON(f, "mlp"))
 	f.Add([]byte(smallGraph))
+	f.Add(modelJSON(f, filepath.Join("..", "ranks", "collectives_rare")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := importGraph(data, nil, Options{})
 		if err != nil {

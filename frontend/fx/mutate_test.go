@@ -19,11 +19,13 @@ var mutations = flag.Int("mutations", 40, "mutated graphs that TestMutations tri
 // diagnostic that is no bug, or a program that verifies.
 func TestMutations(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(modelsDir, "ops_*", "model.pt2"))
+	ranks, _ := filepath.Glob(filepath.Join(modelsDir, "..", "ranks", "collectives_*", "model.pt2"))
+	files = append(files, ranks...)
 	for i, file := range files {
 		name := filepath.Base(filepath.Dir(file))
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text := modelJSON(t, name)
+			text := modelJSON(t, filepath.Join("..", filepath.Base(filepath.Dir(filepath.Dir(file))), name))
 			r := rand.New(rand.NewPCG(1, uint64(i)))
 			for range *mutations {
 				mutated := mutate(t, text, r)

@@ -99,7 +99,7 @@ func Operators() []string {
 }
 
 // rules are the ATen operators by overload name without "aten.".
-var rules = joinTables(elementwiseRules(), viewRules(), creationRules(), indexRules(), reductionRules(), productRules(), nnRules(), recurrentRules(), backwardRules(), rareRules(), collectiveRules(), statisticsRules(), samplingRules(), randomRules())
+var rules = joinTables(elementwiseRules(), viewRules(), creationRules(), indexRules(), reductionRules(), productRules(), nnRules(), recurrentRules(), backwardRules(), rareRules(), collectiveRules(), quantizeRules(), statisticsRules(), samplingRules(), randomRules())
 
 // reviews are the in-place forms of views, which change how a tensor is seen and not what is in
 // memory: squeeze_, t_, dropout_ outside of training.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"weft/frontend/lower"
 	"weft/ir"
 	"weft/ir/diag"
 )
@@ -60,13 +61,17 @@ func (im *importer) bindUser(s *scope, in spec, arg argument) (userInput, bool) 
 		if arg.name == "" {
 			fail(diag.FXSignature, "", "an input without a name")
 		}
-		v := newTensor(im.entry.AddInput(arg.name, t))
+		v := newTensor(im.entry.AddInput(arg.name, storedType(t)))
 		v.strides = strides
-		s.bind(arg.name, v, arg.name)
+		s.bindStored(arg.name, v, t)
 		return userInput{arg.name, v}, true
 	case argSymInt:
-		// An int input with a symbol is a scalar at run time.
-		fail(diag.FXDimUnbound, arg.name, "an input that is a symbolic int and no tensor's size")
+		// The caller gives a scalar. It cannot be a size, which kernels would have to know before it.
+		if arg.name == "" {
+			fail(diag.FXSignature, "", "an input without a name")
+		}
+		s.bind(arg.name, number{kind: intNumber, v: im.entry.AddInput(arg.name, ir.TensorOf(ir.I64)), live: true}, arg.name)
+		return userInput{}, false
 	}
 	// Python constants are fixed at export: the graph does not use them.
 	if arg.name != "" {
@@ -88,7 +93,7 @@ func (im *importer) bindState(s *scope, in spec, arg argument) {
 			fail(diag.FXType, arg.name, "%s %q has the symbolic type %s", in.role, in.target, t)
 		}
 	}
-	if n, _ := t.Numel().IsConst(); in.role == "tensor_constant" && n <= maxLiteral && im.constant != nil {
+	if n, _ := t.Numel().IsConst(); !t.DType.IsComplex() && in.role == "tensor_constant" && n <= maxLiteral && im.constant != nil {
 		if data := im.constant(in.target); data != nil && data.Type().Equal(t) {
 			s.b.Loc = in.target
 			s.bind(arg.name, newTensor(s.b.Constant(data)), arg.name)
@@ -97,12 +102,38 @@ func (im *importer) bindState(s *scope, in spec, arg argument) {
 	}
 	v, known := im.states[in.target]
 	if !known {
-		im.prog.States = append(im.prog.States, ir.State{Name: in.target, Type: t, Kind: stateKinds[in.role]})
-		v = newTensor(im.entry.AddStateInput(in.target, t))
+		stored := storedType(t)
+		im.prog.States = append(im.prog.States, ir.State{Name: in.target, Type: stored, Kind: stateKinds[in.role]})
+		v = newTensor(im.entry.AddStateInput(in.target, stored))
 		v.strides = strides
 		im.states[in.target] = v
 	}
-	s.bind(arg.name, v, arg.name)
+	s.bindStored(arg.name, v, t)
+}
+
+// partTypes are the types of the parts of complex numbers.
+var partTypes = map[ir.DType]ir.DType{ir.C32: ir.F16, ir.C64: ir.F32, ir.C128: ir.F64}
+
+// storedType is the type of an input or state: complex numbers are given as torch.view_as_real sees
+// them, with a last dim of two.
+func storedType(t ir.Type) ir.Type {
+	if !t.DType.IsComplex() {
+		return t
+	}
+	return ir.TensorOf(partTypes[t.DType], append(slices.Clone(t.Shape), ir.Const(2))...)
+}
+
+// bindStored gives the name of an input or state of type t its meaning.
+func (s *scope) bindStored(name string, v *tensor, t ir.Type) {
+	if !t.DType.IsComplex() {
+		s.bind(name, v, name)
+		return
+	}
+	v.strides = nil
+	part := func(i int64) *tensor {
+		return newView(s.b, newView(s.b, v, sliceView{t.Rank(), ir.Const(i), ir.Const(i + 1), 1}), reshapeView{t.Shape})
+	}
+	s.bind(name, &complexTensor{part(0), part(1)}, name)
 }
 
 // bindOutputs makes the entry's outputs: those of the caller, changed inputs ("after.NAME"),
@@ -176,20 +207,34 @@ func (im *importer) addOutput(s *scope, arg argument) {
 	case argNone, argInt, argFloat, argBool, argString:
 		return // constants of the module's result
 	case argTensor:
-		t, ok := s.env[arg.name].(*tensor)
-		if !ok || t == nil {
+		im.entry.AddOutput(im.outputName(arg.name), "", im.outputValue(s, arg))
+	case argSymInt, argSymFloat, argSymBool:
+		if _, ok := s.env[arg.name]; !ok {
 			fail(diag.FXName, arg.name, "the output %q is not defined", arg.name)
 		}
-		im.entry.AddOutput(im.outputName(arg.name), "", t.read(s.b))
-	case argSymInt:
-		d, ok := s.env[arg.name].(ir.Dim)
-		if !ok {
-			fail(diag.FXName, arg.name, "the output %q is not defined", arg.name)
+		n := (&call{scope: s, node: &node{}, place: arg.name}).asNumber("the output", arg)
+		v := n.wide(s.b)
+		if n.kind == boolNumber {
+			v = n.scalar(s.b, ir.Bool)
 		}
-		im.entry.AddOutput(im.outputName(arg.name), "", s.b.Dim(d))
+		im.entry.AddOutput(im.outputName(arg.name), "", v)
 	default:
 		fail(diag.UnsupportedOperators, arg.name, "an output that is %s", arg.kind)
 	}
+}
+
+// outputValue is a tensor of the module's result; complex numbers as torch.view_as_real sees them.
+func (im *importer) outputValue(s *scope, arg argument) ir.Value {
+	switch t := s.env[arg.name].(type) {
+	case *complexTensor:
+		return lower.Stack(s.b, s.b.Rank(t.real.read(s.b)), t.real.read(s.b), t.imaginary.read(s.b))
+	case *tensor:
+		if t != nil {
+			return t.read(s.b)
+		}
+	}
+	fail(diag.FXName, arg.name, "the output %q is not defined", arg.name)
+	return ir.NoValue
 }
 
 // outputName makes names of outputs distinct: a value may be returned twice.

@@ -71,7 +71,7 @@ var dataSized = []string{"nonzero", "nonzero_numpy", "argwhere", "_unique2", "un
 // advice says what to do about operators without a lowering, for each kind that there is.
 func advice(names []string) string {
 	var rewritten, parts []string
-	sized, training, foreign, rest := false, false, false, false
+	sized, training, foreign, unequal, rest := false, false, false, false, false
 	for _, name := range names {
 		operator, form, _ := strings.Cut(name, " ")
 		aten, isAten := strings.CutPrefix(operator, "aten.")
@@ -81,6 +81,12 @@ func advice(names []string) string {
 			sized = true
 		case strings.Contains(form, "in training mode"):
 			training = true
+		case strings.HasPrefix(operator, "torch._functorch."):
+			if !slices.Contains(rewritten, "torch.vmap") {
+				rewritten = append(rewritten, "torch.vmap")
+			}
+		case collectiveName(operator) != "":
+			unequal = true
 		case isAten && slices.Contains(decomposable, base) && form == "":
 			rewritten = append(rewritten, operator)
 		case !isAten:
@@ -97,6 +103,9 @@ func advice(names []string) string {
 	}
 	if training {
 		parts = append(parts, "call model.eval() before export")
+	}
+	if unequal {
+		parts = append(parts, "let ranks exchange shares of equal sizes, by collectives that all of them take part in alike")
 	}
 	if foreign {
 		parts = append(parts, "give operators of other libraries a decomposition, and pass it to run_decompositions()")

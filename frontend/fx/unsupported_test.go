@@ -17,6 +17,8 @@ func TestAdvice(t *testing.T) {
 		{[]string{"aten.nonzero.default"}, []string{"torch.where"}, "run_decompositions"},
 		{[]string{"aten.bincount.default with a result whose size depends on data"}, []string{"torch.where"}, "run_decompositions"},
 		{[]string{"aten.dropout.default in training mode"}, []string{"model.eval()"}, "run_decompositions"},
+		{[]string{"torch._functorch.predispatch._add_batch_dim"}, []string{"saving rewrites torch.vmap"}, "libraries"},
+		{[]string{"_c10d_functional.irecv.default"}, []string{"shares of equal sizes"}, "libraries"},
 		{[]string{"acme.fused.default"}, []string{"a decomposition"}, "express"},
 		{[]string{"acme.fused.default", "aten.renorm.default", "aten.polygamma.default"}, []string{"a decomposition", "rewrites aten.renorm.default;", "express"}, "polygamma"},
 	} {

@@ -428,6 +428,12 @@ func sliceRule(c *call, t *tensor) *tensor {
 		c.bad("a scalar cannot be sliced")
 	}
 	size := shape[axis]
+	if at, ok := c.liveStart("start", size); ok {
+		if length, ok := c.recordedSize(axis); ok && c.int("step", 1) == 1 {
+			c.arg("end")
+			return newView(c.b, t, movingView{axis, at, length})
+		}
+	}
 	start, limit := ir.Const(0), size
 	if d, ok := c.dim("start"); ok {
 		start = c.bound(d, size)
@@ -445,11 +451,39 @@ func sliceRule(c *call, t *tensor) *tensor {
 	return newView(c.b, t, sliceView{axis, start, limit, step})
 }
 
+// liveStart is the place of a slice that is only known when the model runs, in a dim of a size.
+func (c *call) liveStart(name string, size ir.Dim) (ir.Value, bool) {
+	n, ok := c.number(name)
+	if !ok || !n.live || n.kind == floatNumber {
+		return ir.NoValue, false
+	}
+	at := n.scalar(c.b, ir.I64)
+	fromEnd := c.b.Binary(ir.OpAdd, at, c.b.Dim(size))
+	return c.b.Select(c.b.Compare(ir.LT, at, c.b.Constant(ir.ScalarInt(ir.I64, 0))), fromEnd, at), true
+}
+
+// recordedSize is a constant size that the exporter recorded for the node's result.
+func (c *call) recordedSize(axis int) (ir.Dim, bool) {
+	names := c.outputNames()
+	if len(names) != 1 {
+		return ir.Dim{}, false
+	}
+	t, _, ok := c.tensorType(names[0], c.place)
+	if !ok || axis >= t.Rank() {
+		return ir.Dim{}, false
+	}
+	_, constant := t.Shape[axis].IsConst()
+	return t.Shape[axis], constant
+}
+
 func narrowRule(c *call, t *tensor) *tensor {
 	axis := c.axis("dim", 0, c.rank(t))
 	size := c.b.Shape(t.read(c.b))[axis]
-	start, _ := c.dim("start")
 	length, _ := c.dim("length")
+	if at, ok := c.liveStart("start", size); ok {
+		return newView(c.b, t, movingView{axis, at, length})
+	}
+	start, _ := c.dim("start")
 	start = c.bound(start, size)
 	return newView(c.b, t, sliceView{axis, start, start.Add(length), 1})
 }
@@ -457,11 +491,15 @@ func narrowRule(c *call, t *tensor) *tensor {
 func selectRule(c *call, t *tensor) *tensor {
 	shape := c.b.Shape(t.read(c.b))
 	axis := c.axis("dim", 0, len(shape))
-	index, _ := c.dim("index")
 	if len(shape) == 0 {
 		c.bad("a scalar has no elements to select")
 	}
 	size := shape[axis]
+	if at, ok := c.liveStart("index", size); ok {
+		part := newView(c.b, t, movingView{axis, at, ir.Const(1)})
+		return newView(c.b, part, reshapeView{slices.Delete(slices.Clone(shape), axis, axis+1)})
+	}
+	index, _ := c.dim("index")
 	if index.Bounds(c.prog.Range).Max < 0 {
 		index = index.Add(size)
 	}

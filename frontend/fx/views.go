@@ -67,6 +67,31 @@ func (v sliceView) scatter(b *ir.Builder, parent, elements ir.Value) ir.Value {
 	return b.Select(v.spread(b, b.Full(b.Type(elements).With(ir.Bool), 1), shape), v.spread(b, elements, shape), parent)
 }
 
+// movingView takes size elements along an axis from a place that is known when the model runs.
+type movingView struct {
+	axis  int
+	start ir.Value // i64
+	size  ir.Dim
+}
+
+func (v movingView) places(b *ir.Builder, rank int) []ir.Value {
+	at := slices.Repeat([]ir.Value{b.Constant(ir.ScalarInt(ir.I64, 0))}, rank)
+	at[v.axis] = v.start
+	return at
+}
+
+func (v movingView) apply(b *ir.Builder, parent ir.Value) ir.Value {
+	sizes := slices.Clone(b.Shape(parent))
+	sizes[v.axis] = v.size
+	operands := append([]ir.Value{parent}, v.places(b, len(sizes))...)
+	return b.Op(ir.OpDynamicSlice, &ir.DynamicSliceAttrs{Sizes: sizes}, nil, operands...)[0]
+}
+
+func (v movingView) scatter(b *ir.Builder, parent, elements ir.Value) ir.Value {
+	operands := append([]ir.Value{parent, elements}, v.places(b, b.Rank(parent))...)
+	return b.Op(ir.OpDynamicUpdateSlice, nil, nil, operands...)[0]
+}
+
 // spread puts elements at their places in zeros of the parent's shape.
 func (v sliceView) spread(b *ir.Builder, elements ir.Value, shape []ir.Dim) ir.Value {
 	n := b.Shape(elements)[v.axis]
