@@ -81,9 +81,9 @@ func TestRanksLost(t *testing.T) {
 			}
 			start := time.Now()
 			cmd.Wait()
-			took, limit := time.Since(start), 9*time.Second // and the grace of those that do not end
+			took, limit := time.Since(start), 20*time.Second // of a busy machine
 			if test.signal == syscall.SIGKILL {
-				limit = 5 * time.Second
+				limit = 15 * time.Second
 			}
 			if status := cmd.ProcessState.ExitCode(); status != 6 || took > limit {
 				t.Errorf("exit status %d after %s", status, took)
