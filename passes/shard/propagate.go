@@ -18,6 +18,13 @@ type analysis struct {
 	users map[ir.Value][]*ir.Op
 	queue []*ir.Op
 	in    map[*ir.Op]bool // is in the queue
+	trial []change        // what changed since a choice that may be taken back
+}
+
+// change is the division of a value before it changed.
+type change struct {
+	v   ir.Value
+	old ir.Sharding
 }
 
 func newAnalysis(pt *partitioner, e *ir.Entry) *analysis {
@@ -46,6 +53,7 @@ func (a *analysis) of(v ir.Value) ir.Sharding {
 
 // set gives a value a division and looks at its neighbours again.
 func (a *analysis) set(v ir.Value, s ir.Sharding) {
+	a.trial = append(a.trial, change{v, a.want[v]})
 	a.want[v] = s
 	if op := a.def[v]; op != nil {
 		a.enqueue(op)

@@ -247,8 +247,12 @@ func (a *analysis) tensorParallel(s Strategy) {
 		}
 		r := ruleOf(a.e, op)
 		if !a.uses(op, axis) {
+			a.trial = nil
 			a.column(op, r, axis)
 			a.propagate()
+			if !a.pays(axis) {
+				a.takeBack()
+			}
 		}
 		if a.sums(op, r, axis) {
 			rows = append(rows, op)
@@ -280,6 +284,41 @@ func (a *analysis) sequenced(v ir.Value) ir.Value {
 		}
 		w = users[0].Results[0]
 	}
+}
+
+// fewReductions is how many reductions along divided features a choice may bring: those of a norm
+// inside a layer, or of a softmax and a loss at the end of a model. More means that what runs
+// through all layers would be divided, with an exchange in each norm.
+const fewReductions = 4
+
+// pays tells whether the divisions since the last choice are worth their exchanges.
+func (a *analysis) pays(axis string) bool {
+	seen := map[*ir.Op]bool{}
+	reductions := 0
+	for _, c := range a.trial {
+		for _, op := range a.users[c.v] {
+			if seen[op] || op.Kind.Info().Class != ir.ClassReduction {
+				continue
+			}
+			seen[op] = true
+			if r := ruleOf(a.e, op); r != nil && a.sums(op, r, axis) {
+				reductions++
+			}
+		}
+	}
+	return reductions <= fewReductions
+}
+
+// takeBack undoes the divisions since the last choice.
+func (a *analysis) takeBack() {
+	for _, c := range slices.Backward(a.trial) {
+		if c.old == nil {
+			delete(a.want, c.v)
+		} else {
+			a.want[c.v] = c.old
+		}
+	}
+	a.trial = nil
 }
 
 // divideHeads divides attention by heads: composite attention, or products of two activations
@@ -333,13 +372,24 @@ func (a *analysis) uses(op *ir.Op, axis string) bool {
 	})
 }
 
-// sums tells whether an axis divides what an operation sums over.
+// sums tells whether an axis divides what an operation sums over, in all operands.
 func (a *analysis) sums(op *ir.Op, r *rule, axis string) bool {
+	divides := map[int]bool{}
 	for i, v := range op.Operands {
 		for d, f := range r.operands[i] {
-			if f >= 0 && !slices.Contains(r.results[0], f) && slices.Contains(axesOf(a.of(v)[d]), axis) {
-				return true
+			if f < 0 || slices.Contains(r.results[0], f) {
+				continue
 			}
+			here := slices.Contains(axesOf(a.of(v)[d]), axis)
+			if all, known := divides[f]; known {
+				here = here && all
+			}
+			divides[f] = here
+		}
+	}
+	for _, all := range divides {
+		if all {
+			return true
 		}
 	}
 	return false
