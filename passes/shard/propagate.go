@@ -130,10 +130,17 @@ func (a *analysis) byRule(op *ir.Op, r *rule) {
 		}
 	})
 	each(func(v ir.Value, d, f int) {
-		if f >= 0 && parts[f] != nil {
+		if f >= 0 && parts[f] != nil && (a.def[v] == op || !a.repeats(v)) {
 			a.divide(v, d, parts[f])
 		}
 	})
+}
+
+// repeats tells whether a value is repeated elements with several users. It takes no division from
+// a user: that of one layer would become that of all, and each user can have the elements anew.
+func (a *analysis) repeats(v ir.Value) bool {
+	op := a.def[v]
+	return op != nil && op.Kind == ir.OpBroadcastInDim && len(a.users[v]) > 1
 }
 
 // move is an operation whose dims are not related one to one.
