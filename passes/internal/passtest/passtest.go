@@ -35,26 +35,32 @@ func RunIn(t *testing.T, folder string, pass func(*ir.Program) (bool, error), de
 		t.Fatalf("no programs: %v", err)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".weft"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
+		RunFile(t, file, pass, describe)
+	}
+}
+
+// RunFile is Run over one program.
+func RunFile(t *testing.T, file string, pass func(*ir.Program) (bool, error), describe func(*ir.Program) []string) {
+	t.Helper()
+	t.Run(strings.TrimSuffix(filepath.Base(file), ".weft"), func(t *testing.T) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := result(t, file, text, pass, describe)
+		want, rest := split(string(text))
+		if slices.Equal(got, want) {
+			return
+		}
+		if *update {
+			out := expectation + strings.Join(got, "\n"+expectation) + "\n" + rest
+			if err := os.WriteFile(file, []byte(out), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			got := result(t, file, text, pass, describe)
-			want, rest := split(string(text))
-			if slices.Equal(got, want) {
-				return
-			}
-			if *update {
-				out := expectation + strings.Join(got, "\n"+expectation) + "\n" + rest
-				if err := os.WriteFile(file, []byte(out), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			t.Errorf("%s gives\n%s\nnot\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		})
-	}
+			return
+		}
+		t.Errorf("%s gives\n%s\nnot\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	})
 }
 
 func result(t *testing.T, file string, text []byte, pass func(*ir.Program) (bool, error), describe func(*ir.Program) []string) []string {
