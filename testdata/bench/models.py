@@ -32,10 +32,18 @@ def images(count):
     return torch.zeros(count, 3, 224, 224, dtype=torch.bfloat16)
 
 
+def llama3_1b():
+    "The sizes of Llama 3.2 1B with weights of its own for the output."
+    return Output(T.LlamaForCausalLM(T.LlamaConfig(hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32,
+                                                   num_key_value_heads=8, vocab_size=128256, max_position_embeddings=8192)), "logits", use_cache=False)
+
+
 MODELS = {
     "gpt2_124m": (lambda: Output(T.GPT2LMHeadModel(T.GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)), "logits", use_cache=False), lambda: (ids(8, 1024),)),
     "bert_base": (lambda: Output(T.BertModel(T.BertConfig()), "last_hidden_state"), lambda: (ids(8, 512),)),
     "vit_b": (lambda: Output(T.ViTForImageClassification(T.ViTConfig()), "logits"), lambda: (images(8),)),
+    "llama3_1b_1024": (llama3_1b, lambda: (ids(1, 1024),)),
+    "llama3_1b_8192": (llama3_1b, lambda: (ids(1, 8192),)),
     "resnet50": (lambda: torchvision.models.resnet50(), lambda: (images(32),)),
 }
 
