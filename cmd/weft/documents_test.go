@@ -12,7 +12,7 @@ import (
 )
 
 // documents are the pages whose console blocks TestDocuments runs.
-var documents = []string{"cli.md", "kernels.md"}
+var documents = []string{"cli.md", "kernels.md", "parallelism.md"}
 
 // TestDocuments runs the commands of the pages, those of one page in one folder with models in
 // X
