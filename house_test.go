@@ -25,8 +25,8 @@ var topLevel = []string{"cmd", "frontend", "ir", "passes", "codegen", "runtime",
 // Data flows one way: frontend, ir, passes, codegen, runtime. Tables that describe (ir/plan,
 // ir/target, ir/diag, codegen/ptx) are what the stages share.
 var house = map[string][]string{
-	"weft": {"codegen", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag",
-		"ir/mesh", "ir/plan", "ir/reproducer", "ir/target", "passes", "passes/precision", "passes/shard", "runtime/artifact", "runtime/cache"},
+	"weft": {"codegen", "frontend", "frontend/lower", "frontend/weights", "ir", "ir/diag", "ir/plan", "ir/reproducer", "ir/target",
+		"passes", "runtime", "runtime/artifact", "runtime/cache"},
 	"cmd": {"weft", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "frontend/...", "ir/...", "passes", "passes/precision", "runtime/..."},
 
 	"frontend":         {"frontend/fx", "frontend/onnx", "frontend/lower", "frontend/weights", "ir", "ir/diag", "ir/mesh"},
@@ -46,11 +46,11 @@ var house = map[string][]string{
 	"ir/reproducer":  {"ir/diag"},
 	"ir/target":      {"ir/diag"},
 
-	"passes":                    {"passes/...", "ir", "ir/diag"},
+	"passes":                    {"passes/...", "ir", "ir/diag", "ir/mesh", "ir/target"},
 	"passes/...":                {"ir", "ir/diag", "ir/eval", "ir/mesh", "ir/target", "passes/internal/initentry"}, // a pass knows no other pass
 	"passes/internal/initentry": {"ir"},
 
-	"codegen":            {"codegen/kernel", "codegen/llvm", "ir", "ir/diag", "ir/plan"},
+	"codegen":            {"codegen/kernel", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "ir", "ir/diag", "ir/plan", "ir/target"},
 	"codegen/kernel":     {"codegen/elementary", "ir", "ir/diag"},
 	"codegen/llvm":       {"codegen/kernel", "codegen/ptx", "ir", "ir/diag"},
 	"codegen/elementary": {},

@@ -15,6 +15,7 @@ import (
 	"weft/ir/compare"
 	"weft/ir/diag"
 	"weft/ir/eval"
+	"weft/passes"
 	"weft/runtime/artifact"
 )
 
@@ -46,7 +47,7 @@ func TestImportedCollectives(t *testing.T) {
 	for _, m := range rankModels {
 		t.Run(m.name+" "+m.mesh, func(t *testing.T) {
 			folder := filepath.Join("testdata", "ranks", m.name)
-			c, a := compileTo(t, []weft.File{{Path: filepath.Join(folder, "model.pt2")}}, weft.Config{Targets: []string{"sm_80"}, Weights: "embed", Mesh: m.mesh})
+			c, a := compileTo(t, []weft.File{{Path: filepath.Join(folder, "model.pt2")}}, weft.Config{Targets: []string{"sm_80"}, Weights: "embed", Settings: passes.Settings{Mesh: m.mesh}})
 			if got := a.Manifest.Mesh.Program(); !slices.Equal(got.Axes, m.want.Axes) {
 				t.Fatalf("the mesh is %s, want %s", got, m.want)
 			}
@@ -119,7 +120,7 @@ func TestGlobalWeightsOfCollectives(t *testing.T) {
 	needTools(t)
 	folder := filepath.Join("testdata", "ranks", "collectives_2d")
 	files := []weft.File{{Path: filepath.Join(folder, "model.pt2")}}
-	config := weft.Config{Targets: []string{"sm_80"}, Weights: "random:3", Shardings: []string{"weight=[*,group3]"}}
+	config := weft.Config{Targets: []string{"sm_80"}, Weights: "random:3", Settings: passes.Settings{Shardings: []string{"weight=[*,group3]"}}}
 	var declared *ir.Program
 	after := func(pass string, _ bool, p *ir.Program) error {
 		if pass == "shard" {
@@ -169,7 +170,7 @@ func TestMeshOfCollectives(t *testing.T) {
 	}
 	for _, c := range cases {
 		files := []weft.File{{Path: filepath.Join("testdata", "ranks", c.name, "model.pt2")}}
-		config := weft.Config{Targets: []string{"sm_80"}, Weights: "embed", Mesh: c.mesh, Parallel: c.parallel}
+		config := weft.Config{Targets: []string{"sm_80"}, Weights: "embed", Settings: passes.Settings{Mesh: c.mesh, Parallel: c.parallel}}
 		compiled, err := weft.Compile(context.Background(), weft.Options{Config: config, Files: files, Jobs: 1}, weft.StageScheduled)
 		if err == nil {
 			compiled.Close()

@@ -22,6 +22,7 @@ import (
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/eval"
+	"weft/ir/plan"
 	"weft/ir/target"
 	"weft/passes"
 	"weft/runtime"
@@ -210,11 +211,22 @@ func (s *subject) schedule(disabled []string, o *override) error {
 	if err != nil {
 		return err
 	}
-	s.compiled = &Compiled{Imported: s.program, Scheduled: scheduled, Report: report, PTX: map[string][]byte{}, config: Config{Targets: []string{corpusTarget}}}
+	s.compiled = &Compiled{Imported: s.program, Scheduled: scheduled, Report: report, PTX: map[string][]byte{}}
+	s.compiled.aim(corpusTarget)
 	if s.compiled.Lowered, err = codegen.Lower(scheduled); err != nil {
 		return err
 	}
-	return s.compiled.verifyPlans()
+	_, err = plan.Prove(s.compiled.Lowered.Plans, s.compiled.targets, 0)
+	return err
+}
+
+// aim sets the targets of an artifact.
+func (c *Compiled) aim(names ...string) {
+	targets, err := target.FindAll(names)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	c.config.Targets, c.targets = names, targets
 }
 
 func applyOverride(p *ir.Program, o override) {
@@ -362,8 +374,8 @@ func (s *subject) checkScheduled(entry string, inputs []*ir.Tensor, states map[s
 	for name, v := range states {
 		all[name] = v
 	}
-	if p.Entry(initEntry) != nil {
-		r, err := eval.Run(p, initEntry, nil, lookup(all))
+	if p.Entry(ir.InitEntry) != nil {
+		r, err := eval.Run(p, ir.InitEntry, nil, lookup(all))
 		if err != nil {
 			return fmt.Errorf("evaluator, init: %w", err)
 		}
@@ -411,7 +423,7 @@ func (s *subject) states() (weights.Source, map[string]*ir.Tensor) {
 			clear(v.Data) // as artifacts have it
 		}
 		values[st.Name] = v
-		regions = append(regions, weights.Region{Name: sourceName(st), DType: v.DType, Shape: shape, Data: v.Data})
+		regions = append(regions, weights.Region{Name: st.StoredName(), DType: v.DType, Shape: shape, Data: v.Data})
 	}
 	if len(regions) == 0 {
 		return nil, values

@@ -20,6 +20,7 @@ import (
 	"weft/ir"
 	"weft/ir/compare"
 	"weft/ir/eval"
+	"weft/passes"
 	"weft/runtime"
 	"weft/runtime/artifact"
 	"weft/runtime/comm"
@@ -290,7 +291,7 @@ func TestMeshModels(t *testing.T) {
 
 func testMeshModel(t *testing.T, model, mesh, parallel string, emulated bool) {
 	files := []weft.File{{Path: "testdata/models/" + model + "/model.pt2"}}
-	config := weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Mesh: mesh, Parallel: parallel}
+	config := weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Settings: passes.Settings{Mesh: mesh, Parallel: parallel}}
 	io := readReference(t, "testdata/models/"+model+"/io.safetensors")
 	inputs, want := numbered(io, "in."), numbered(io, "out.")
 	var divided *ir.Program

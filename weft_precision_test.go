@@ -12,6 +12,7 @@ import (
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/eval"
+	"weft/passes"
 	"weft/passes/canonicalize"
 	"weft/passes/precision"
 	"weft/runtime"
@@ -39,7 +40,7 @@ func TestPrecision(t *testing.T) {
 		t.Run(test.model+"/"+test.policy, func(t *testing.T) {
 			folder := "testdata/models/" + test.model
 			tensors := readReference(t, folder+"/io.safetensors")
-			c, a := compileTo(t, []weft.File{{Path: folder + "/model.pt2"}}, weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Precision: test.policy})
+			c, a := compileTo(t, []weft.File{{Path: folder + "/model.pt2"}}, weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Settings: passes.Settings{Precision: test.policy}})
 			session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
 			if err != nil {
 				t.Fatal(err)
@@ -172,7 +173,8 @@ func TestPrecisionOnMesh(t *testing.T) {
 		{"bf16,reduce=bf16", "dp:ddp,tp:tp+sp", "bf16", "bf16", 1.2e-2},
 	} {
 		t.Run(test.policy+"/"+test.parallel, func(t *testing.T) {
-			config := weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Precision: test.policy, Mesh: "dp=2,tp=2", Parallel: test.parallel}
+			config := weft.Config{Targets: []string{"sm_90a"}, Weights: "embed",
+				Settings: passes.Settings{Precision: test.policy, Mesh: "dp=2,tp=2", Parallel: test.parallel}}
 			var divided *ir.Program
 			keep := func(pass string, _ bool, p *ir.Program) error {
 				if pass == "shard" {

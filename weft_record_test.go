@@ -37,7 +37,7 @@ func TestRecordCorpus(t *testing.T) {
 			if err := v.schedule(v.disabled, v.override); err != nil {
 				t.Fatalf("%s: %v", v.name, err)
 			}
-			v.compiled.config.Targets = recordTargets
+			v.compiled.aim(recordTargets...)
 			subjects = append(subjects, v.subject)
 		}
 	}

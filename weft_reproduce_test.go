@@ -9,7 +9,7 @@ import (
 
 	"weft/ir"
 	"weft/ir/diag"
-	"weft/passes"
+	"weft/ir/target"
 )
 
 const tiny = `entry forward(%x "x": f32[4]) {
@@ -29,12 +29,12 @@ func TestReproducer(t *testing.T) {
 	config := Config{Targets: []string{"sm_80"}, Weights: "none"}
 	folder := t.TempDir()
 	o := Options{Config: config, VerifyIR: true, Reproducers: []string{filepath.Join(folder, "missing"), folder}}
-	targets, err := findTargets(config.Targets)
+	targets, err := target.FindAll(config.Targets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Compiled{Imported: p, PTX: map[string][]byte{}, config: config}
-	err = c.run(context.Background(), o, []string{"canonicalize", "memory"}, targets, StageLowered, func(string) {})
+	c := &Compiled{Imported: p, config: config, targets: targets}
+	err = c.run(context.Background(), o, []string{"canonicalize", "memory"}, StageLowered)
 	if diag.ExitStatus(err) != diag.InternalBug {
 		t.Fatalf("no bug: %v", err)
 	}
@@ -58,22 +58,5 @@ func TestReproducer(t *testing.T) {
 	}
 	if strings.Contains(string(text), folder) {
 		t.Errorf("a path is in\n%s", text)
-	}
-}
-
-// What is written for a failed pass is the program before it, with the passes from it on.
-func TestReproducerOfAPass(t *testing.T) {
-	p, err := ir.ParseProgram("test", []byte(tiny))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &Compiled{Imported: p}
-	text, left := c.before(diag.Errorf(diag.Bug, "pass schedule", "x"), Options{Config: Config{Disabled: []string{"prepare"}}}, nil)
-	if strings.Join(left, " ") != "schedule memory" || !strings.Contains(text, "kernel(") {
-		t.Errorf("%v\n%s", left, text)
-	}
-	text, left = c.before(diag.Errorf(diag.Bug, "pass canonicalize", "x"), Options{}, nil)
-	if len(left) != len(passes.Table()) || text != p.String() {
-		t.Errorf("%v\n%s", left, text)
 	}
 }

@@ -34,7 +34,7 @@ func fixInputs(p *ir.Program, constants map[string]*ir.Tensor) error {
 	}
 	e := p.Entries[len(p.Entries)-1]
 	for _, entry := range p.Entries {
-		if entry.Name != initEntry {
+		if entry.Name != ir.InitEntry {
 			e = entry
 		}
 	}

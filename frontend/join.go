@@ -53,15 +53,12 @@ func Join(parts []Part, contents bool) (*lower.Imported, error) {
 	return &lower.Imported{Program: j.program, Weights: source, Warnings: warnings}, nil
 }
 
-// initEntry is the name of the entry that prepares weights.
-const initEntry = "init"
-
 // nameEntries gives the only entry of a file the name that the user chose.
 func nameEntries(p *Part) error {
 	switch {
 	case p.Entry == "":
-	case p.Entry == initEntry:
-		return diag.Errorf(diag.CommandLine, "", "the entry %q prepares weights and cannot be named by a file", initEntry).In(p.Path)
+	case p.Entry == ir.InitEntry:
+		return diag.Errorf(diag.CommandLine, "", "the entry %q prepares weights and cannot be named by a file", ir.InitEntry).In(p.Path)
 	case len(p.Program.Entries) != 1:
 		var names []string
 		for _, e := range p.Program.Entries {
@@ -162,7 +159,7 @@ func (j *joiner) state(i int, s ir.State) error {
 		renameState(j.parts[i].Program, s.Name, name)
 		s.Name = name
 	}
-	source, err := j.source(i, sourceName(s))
+	source, err := j.source(i, s.StoredName())
 	if err != nil {
 		return err
 	}
@@ -180,15 +177,15 @@ func (j *joiner) same(i int, s, have ir.State) (bool, error) {
 	if !s.Type.Equal(have.Type) || !s.Shard.Equal(have.Shard) || (s.Kind == ir.Prepared) != (have.Kind == ir.Prepared) {
 		return false, nil
 	}
-	at, stored := j.sources[sourceName(have)]
-	if !j.contents && s.Kind != ir.Literal || !stored || !j.stored(i, sourceName(s)) {
-		if !stored && j.stored(i, sourceName(s)) { // the first file is a graph alone
-			_, err := j.source(i, sourceName(s))
+	at, stored := j.sources[have.StoredName()]
+	if !j.contents && s.Kind != ir.Literal || !stored || !j.stored(i, s.StoredName()) {
+		if !stored && j.stored(i, s.StoredName()) { // the first file is a graph alone
+			_, err := j.source(i, s.StoredName())
 			return true, err
 		}
 		return true, nil
 	}
-	return j.equal(at, place{i, sourceName(s)})
+	return j.equal(at, place{i, s.StoredName()})
 }
 
 // stored tells whether the file of part i holds a weight.
@@ -308,13 +305,6 @@ func (j *joiner) weights() (weights.Source, error) {
 		return nil, nil
 	}
 	return weights.NewSource(entries, closers...)
-}
-
-func sourceName(s ir.State) string {
-	if s.Source != "" {
-		return s.Source
-	}
-	return s.Name
 }
 
 // renameState gives a state another name in every entry.

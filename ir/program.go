@@ -45,6 +45,17 @@ type State struct {
 	Shard Sharding
 }
 
+// StoredName is the name under which weights files store the state.
+func (s *State) StoredName() string {
+	if s.Source != "" {
+		return s.Source
+	}
+	return s.Name
+}
+
+// InitEntry is the name of the entry that makes the prepared states from others. It runs once, at load.
+const InitEntry = "init"
+
 // Entry is one function of a program. Body has one parameter an input, one result an output.
 type Entry struct {
 	Name    string

@@ -33,6 +33,9 @@ type Options struct {
 	Communicator Communicator
 	// Recorder notes what the rank does; nil makes one.
 	Recorder *Recorder
+	// LeaveOut makes one rank leave out one collective of each entry, to see how a run ends when ranks
+	// disagree; the zero value leaves out none.
+	LeaveOut LeaveOut
 }
 
 // Session is an artifact on a device: kernels loaded, states in device memory. It runs any
@@ -58,9 +61,6 @@ type Session struct {
 	beside      Stream // of asynchronous collectives; 0 before the first
 	sequence    int64  // collectives that the rank has issued
 }
-
-// initEntry is the entry that computes prepared states when a session opens.
-const initEntry = "init"
 
 // entry is an entry of the artifact, ready to be bound.
 type entry struct {
@@ -111,7 +111,7 @@ func (s *Session) open(a *artifact.Artifact) error {
 			return err
 		}
 		all = append(all, entry)
-		if e.Name == initEntry {
+		if e.Name == ir.InitEntry {
 			initial = entry
 		} else {
 			s.entries = append(s.entries, entry)

@@ -57,8 +57,8 @@ func (s *Session) loadStates(a *artifact.Artifact, entries []*entry, initial *en
 			continue
 		}
 		if p := m.From.Prepared; p != nil {
-			if initial == nil || p.Entry != initEntry || !replaces(initial, m.Name) {
-				return diag.Errorf(diag.PlanMismatch, fmt.Sprintf("state %.100q", m.Name), "no plan of an entry %q prepares it", initEntry)
+			if initial == nil || p.Entry != ir.InitEntry || !replaces(initial, m.Name) {
+				return diag.Errorf(diag.PlanMismatch, fmt.Sprintf("state %.100q", m.Name), "no plan of an entry %q prepares it", ir.InitEntry)
 			}
 			continue
 		}

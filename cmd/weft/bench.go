@@ -386,7 +386,7 @@ func (m *model) weightsForTorch(given weights.Source) (weights.Source, error) {
 	total := int64(0)
 	for i := range m.program.States {
 		s := &m.program.States[i]
-		name, stored := sourceName(s), sourceName(s)
+		name, stored := s.StoredName(), s.StoredName()
 		if m.artifact != nil {
 			stored = s.Name
 		}

@@ -22,16 +22,14 @@ func (a *app) emit(c *weft.Compiled, f *compileFlags) error {
 	case "scheduled":
 		text.WriteString(c.Scheduled.String())
 	case "llvm":
-		text.WriteString(c.LLVM())
+		text.WriteString(c.Lowered.LLVM())
 	case "plan":
 		for i, target := range f.targets {
 			for j, p := range c.Lowered.Plans {
 				if i+j > 0 {
 					text.WriteByte('\n')
 				}
-				forTarget := *p
-				forTarget.Target = target
-				text.WriteString(forTarget.String())
+				text.WriteString(p.For(target).String())
 			}
 		}
 	case "ptx":

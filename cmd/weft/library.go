@@ -16,6 +16,7 @@ import (
 	"weft/ir/diag"
 	"weft/ir/eval"
 	"weft/ir/target"
+	"weft/passes"
 	weftruntime "weft/runtime"
 	"weft/runtime/artifact"
 	"weft/runtime/comm"
@@ -24,9 +25,6 @@ import (
 )
 
 // This file is where the command meets the rest of weft.
-
-// initEntry prepares weights; it runs once at load.
-const initEntry = "init"
 
 func importFile(path string, given givenFlags) (*lower.Imported, error) {
 	return weft.Import(given.file(path), given.dims, true)
@@ -42,8 +40,8 @@ func lowerFile(ctx context.Context, path string, given givenFlags) (*weft.Compil
 // preparation; the init entry, where there is one, makes the others.
 func newReference(p *ir.Program, values weights.Source) (session, error) {
 	r := &reference{program: p, values: values, states: map[string]*ir.Tensor{}}
-	if p.Entry(initEntry) != nil {
-		if _, err := r.run(context.Background(), initEntry, nil); err != nil {
+	if p.Entry(ir.InitEntry) != nil {
+		if _, err := r.run(context.Background(), ir.InitEntry, nil); err != nil {
 			values.Close()
 			return nil, err
 		}
@@ -243,8 +241,9 @@ func (s *deviceSession) Close() error {
 // compileWith compiles and writes what the flags ask for.
 func (a *app) compileWith(ctx context.Context, f *compileFlags, p *progress) error {
 	options := weft.Options{
-		Config: weft.Config{Targets: f.targets, Dims: f.given.dims, Weights: f.weights, Disabled: f.disabled, Code: f.recordedCode(), Precision: f.precision,
-			Mesh: f.mesh, Parallel: f.parallel, Links: f.links, MemoryLimit: f.memoryLimit, Shardings: f.shard, InputShardings: f.shardInput},
+		Config: weft.Config{Targets: f.targets, Dims: f.given.dims, Weights: f.weights, Code: f.recordedCode(), Settings: passes.Settings{
+			Disabled: f.disabled, Precision: f.precision, Mesh: f.mesh, Parallel: f.parallel, Links: f.links, MemoryLimit: f.memoryLimit,
+			Shardings: f.shard, InputShardings: f.shardInput}},
 		Files:    f.files,
 		Jobs:     f.jobs,
 		VerifyIR: f.verifyIR,

@@ -87,19 +87,11 @@ func (m *model) Close() error {
 func (m *model) entries() []signature {
 	var list []signature
 	for _, e := range m.program.Entries {
-		if e.Name != initEntry {
+		if e.Name != ir.InitEntry {
 			list = append(list, signatureOf(e))
 		}
 	}
 	return list
-}
-
-// sourceName is the name under which weights files store a state.
-func sourceName(s *ir.State) string {
-	if s.Source != "" {
-		return s.Source
-	}
-	return s.Name
 }
 
 // needs describes the weights that a user gives.
@@ -112,7 +104,7 @@ func (m *model) needs() ([]weights.Info, error) {
 	for i := range m.program.States {
 		s := &m.program.States[i]
 		shape, ok := globalType(s.Type, s.Shard).ConstShape()
-		name := sourceName(s)
+		name := s.StoredName()
 		if s.Kind == ir.Prepared || seen[name] {
 			continue
 		}
@@ -143,7 +135,7 @@ func (m *model) statesAsWeights(states []weights.Named) (weights.Source, error) 
 		}
 		name := s.Name
 		if m.artifact == nil {
-			name = sourceName(s)
+			name = s.StoredName()
 		} else {
 			for _, stored := range m.artifact.Manifest.State {
 				if stored.Name == s.Name && stored.From.Reference != nil {
@@ -192,11 +184,11 @@ func (m *model) values(given weights.Source) (weights.Source, error) {
 				Suggest("give weights with --weights FILE, a directory or random:SEED")
 		}
 		if shape, ok := globalType(s.Type, s.Shard).ConstShape(); ok {
-			if err := weights.Expect(all, sourceName(s), s.Type.DType, shape); err != nil {
+			if err := weights.Expect(all, s.StoredName(), s.Type.DType, shape); err != nil {
 				return nil, err
 			}
 		}
-		names, from = append(names, s.Name), append(from, sourceName(s))
+		names, from = append(names, s.Name), append(from, s.StoredName())
 	}
 	if all == nil {
 		return weights.NewSource(nil)

@@ -4,6 +4,8 @@
 package diag
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -125,6 +127,21 @@ func (l List) Err() error {
 		}
 	}
 	return nil
+}
+
+// Blame gives the bugs among the diagnostics of an error a place, the step that failed, where they have
+// none. A run that was cancelled has no bugs.
+func Blame(step string, err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	list := All(err)
+	for _, d := range list {
+		if d.Code == Bug && d.Place == "" {
+			d.Place = step
+		}
+	}
+	return list
 }
 
 // Sort orders by file, then errors before warnings, then place, code and message.

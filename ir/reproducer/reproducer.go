@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
+	"path/filepath"
 	"strings"
 
 	"weft/ir/diag"
@@ -46,6 +48,23 @@ func (f *File) Encode() []byte {
 	}
 	b.WriteString("\n" + f.Program)
 	return b.Bytes()
+}
+
+// Keep writes a reproducer into the first of the folders where it can be written, and gives its path.
+// write makes a file whole or not at all with what its argument produces.
+func (f *File) Keep(folders []string, write func(path string, produce func(io.Writer) error) error) (path string, err error) {
+	text := f.Encode()
+	for _, folder := range folders {
+		path = filepath.Join(folder, Name(text))
+		err = write(path, func(w io.Writer) error {
+			_, err := w.Write(text)
+			return err
+		})
+		if err == nil {
+			return path, nil
+		}
+	}
+	return "", err
 }
 
 // Name is the file's name: it has a hash of the contents.

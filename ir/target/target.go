@@ -55,16 +55,50 @@ func All() []Target {
 	return all
 }
 
+// Names lists the names of the targets in ascending order.
+func Names() []string {
+	var names []string
+	for _, t := range All() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
 // Find gives the target of a name.
 func Find(name string) (Target, error) {
-	var names []string
 	for _, t := range All() {
 		if t.Name == name {
 			return t, nil
 		}
-		names = append(names, t.Name)
 	}
-	return Target{}, diag.Errorf("W0002", "--target", "there is no target %q", name).Suggest("targets are %s", strings.Join(names, ", "))
+	return Target{}, diag.Errorf("W0002", "--target", "there is no target %q", name).Suggest("targets are %s", strings.Join(Names(), ", "))
+}
+
+// FindAll gives the targets of names, in their order.
+func FindAll(names []string) ([]Target, error) {
+	targets := make([]Target, len(names))
+	for i, name := range names {
+		t, err := Find(name)
+		if err != nil {
+			return nil, err
+		}
+		targets[i] = t
+	}
+	return targets, nil
+}
+
+// Memory is what one rank may use on any of the targets, in bytes: the limit where there is one, else
+// what the smallest has; 0 where nothing is known.
+func Memory(targets []Target, limit int64) int64 {
+	if limit != 0 {
+		return limit
+	}
+	for _, t := range targets {
+		if limit == 0 || t.Memory < limit {
+			limit = t.Memory
+		}
+	}
+	return limit
 }
 
 func parse(name, text string) (Target, error) {

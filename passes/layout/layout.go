@@ -18,7 +18,7 @@ import (
 func Run(p *ir.Program) (bool, error) {
 	changed := false
 	for _, e := range slices.Clone(p.Entries) {
-		if e.Name == initentry.Name {
+		if e.Name == ir.InitEntry {
 			continue
 		}
 		l := &layouter{program: p, entry: e, same: map[ir.Value]ir.Value{}, stored: map[ir.Value]bool{}, users: map[ir.Value][]*ir.Op{}, weights: map[ir.Value]ir.Value{}}

@@ -12,15 +12,12 @@ import (
 	"weft/passes/internal/initentry"
 )
 
-// InitEntry is the name of the entry that prepares weights.
-const InitEntry = initentry.Name
-
 // growth is how many times larger than the weights it is made from a prepared state may be.
 const growth = 4
 
 // Run moves work out of every entry. It tells whether anything changed.
 func Run(p *ir.Program) (bool, error) {
-	if p.Entry(InitEntry) != nil {
+	if p.Entry(ir.InitEntry) != nil {
 		return false, nil
 	}
 	written := map[string]bool{}
@@ -29,7 +26,7 @@ func Run(p *ir.Program) (bool, error) {
 			written[o.State] = true
 		}
 	}
-	m := &mover{program: p, written: written, init: &ir.Entry{Name: InitEntry}, params: map[string]ir.Value{},
+	m := &mover{program: p, written: written, init: &ir.Entry{Name: ir.InitEntry}, params: map[string]ir.Value{},
 		made: map[string][]ir.Value{}, states: map[ir.Value]string{}}
 	entries := slices.Clone(p.Entries)
 	changed := false

@@ -37,7 +37,7 @@ entry decode(%x "x": f32[1, 3], %w @"w": f32[2, 3]) {
 	if err := ir.Verify(p); err != nil {
 		t.Fatal(err)
 	}
-	initial := p.Entry(prepare.InitEntry)
+	initial := p.Entry(ir.InitEntry)
 	if initial == nil || len(initial.Outputs) != 2 || len(initial.Body.Ops) != 3 || len(initial.Inputs) != 1 {
 		t.Errorf("init should make two states with three operations of one weight:\n%s", p)
 	}

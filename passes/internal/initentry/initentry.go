@@ -9,22 +9,19 @@ import (
 	"weft/ir"
 )
 
-// Name is the name of the entry that prepares weights.
-const Name = "init"
-
 // Add prepares one more state: what build makes of the state that v reads. It gives the value
 // of e that reads the new state; false when v is no state that keeps its value.
 func Add(p *ir.Program, e *ir.Entry, v ir.Value, build func(b *ir.Builder, v ir.Value) ir.Value) (ir.Value, bool) {
 	i := slices.Index(e.Body.Params, v)
-	if i < 0 || e.Inputs[i].State == "" || e.Name == Name {
+	if i < 0 || e.Inputs[i].State == "" || e.Name == ir.InitEntry {
 		return v, false
 	}
 	if _, fixed := e.Type(v).ConstShape(); !fixed || writes(p, e.Inputs[i].State) {
 		return v, false
 	}
-	init := p.Entry(Name)
+	init := p.Entry(ir.InitEntry)
 	if init == nil {
-		init = &ir.Entry{Name: Name}
+		init = &ir.Entry{Name: ir.InitEntry}
 		p.Entries = append(p.Entries, init)
 	}
 	source := valueInInit(p, init, e.Inputs[i].State, e.Type(v))
@@ -39,7 +36,7 @@ func Add(p *ir.Program, e *ir.Entry, v ir.Value, build func(b *ir.Builder, v ir.
 // writes tells whether some entry but init writes a state.
 func writes(p *ir.Program, state string) bool {
 	for _, e := range p.Entries {
-		if e.Name != Name && slices.ContainsFunc(e.Outputs, func(o ir.Output) bool { return o.State == state }) {
+		if e.Name != ir.InitEntry && slices.ContainsFunc(e.Outputs, func(o ir.Output) bool { return o.State == state }) {
 			return true
 		}
 	}
@@ -74,7 +71,7 @@ func unusedName(p *ir.Program) string {
 func Prune(p *ir.Program) {
 	read := map[string]bool{}
 	for _, e := range p.Entries {
-		if e.Name == Name {
+		if e.Name == ir.InitEntry {
 			continue
 		}
 		PruneEntry(e)
@@ -82,7 +79,7 @@ func Prune(p *ir.Program) {
 			read[in.State] = true
 		}
 	}
-	init := p.Entry(Name)
+	init := p.Entry(ir.InitEntry)
 	if init == nil {
 		return
 	}
