@@ -28,6 +28,7 @@ type Binding struct {
 	work     block
 	held     bool // given out by Bind: nobody else may use it
 	released bool
+	prepared int64             // collectives of the plan so far
 	flights  map[Pointer]Event // ends of asynchronous collectives, by where they write
 }
 
@@ -57,6 +58,7 @@ type decision struct {
 // command is a step that has something to do, ready to be enqueued.
 type command struct {
 	step    int
+	nothing bool        // or
 	launch  *Launch     // or
 	meets   *Collective // or
 	waits   Pointer     // for the asynchronous collective that writes there, or

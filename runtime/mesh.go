@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -61,9 +62,27 @@ func (s *Session) captures() bool {
 	return ok && c.Captures() && !s.options.NoGraph
 }
 
+// LeaveOut names a collective of a rank by its number among those of the entry's plan, from 1.
+type LeaveOut struct{ Rank, Number int64 }
+
+// ParseLeaveOut reads RANK:NUMBER; nothing is none.
+func ParseLeaveOut(text string) (l LeaveOut, err error) {
+	if text == "" {
+		return l, nil
+	}
+	if n, err := fmt.Sscanf(text, "%d:%d", &l.Rank, &l.Number); n != 2 || err != nil || l.Number < 1 {
+		return LeaveOut{}, diag.Errorf(diag.WrongRanks, "WEFT_DEBUG_LEAVE_OUT", "%q is not RANK:NUMBER, a collective that a rank leaves out", text)
+	}
+	return l, nil
+}
+
 // collective prepares a collective. One of a single rank is a copy, or where nobody sends to it, zeros.
 func (b *Binding) collective(step int, c *plan.Collective) command {
 	from, to, sizes := b.pointers[c.From], b.pointers[c.To], b.bound.Sizes
+	b.prepared++
+	if out := b.session.options.LeaveOut; out.Number == b.prepared && out.Rank == b.session.options.Rank {
+		return command{step: step, nothing: true}
+	}
 	if c.Ranks == 1 {
 		if c.Kind == "collective_permute" && len(c.Pairs) == 0 {
 			return command{step: step, dst: to, pattern: []byte{0}, count: sizes[c.To]}

@@ -308,6 +308,7 @@ func (b *Binding) enqueueWork(ctx context.Context, work []command, meet func(con
 		var err error
 		b.session.recorder.issue(c.step)
 		switch {
+		case c.nothing:
 		case c.meets != nil && c.meets.Async:
 			err = b.start(ctx, c.meets, meet)
 		case c.meets != nil:

@@ -70,8 +70,12 @@ func (m *model) openRanks(ctx context.Context, art *artifact.Artifact, first *de
 	default:
 		members, err = m.members(art, s, first.device, want)
 	}
+	var leaveOut weftruntime.LeaveOut
 	if err == nil {
-		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda" && m.ranks.virtual} // they disturb each other's captures
+		leaveOut, err = weftruntime.ParseLeaveOut(os.Getenv("WEFT_DEBUG_LEAVE_OUT"))
+	}
+	if err == nil {
+		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda" && m.ranks.virtual, LeaveOut: leaveOut} // they disturb each other's captures
 		s.Ranks, err = weftruntime.OpenRanks(art, members, options)
 	}
 	if err != nil {

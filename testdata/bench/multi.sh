@@ -66,7 +66,7 @@ case $parts in *" faults "*)
 	fault KILL "$artifact"
 	fault STOP "$artifact"
 	began=$(date +%s)
-	WEFT_DEBUG_SKIP_COLLECTIVE=1:3 timeout 60 "$weft" run "$artifact" --device cuda --nproc "$ranks" --comm-timeout 5s --inputs "$io" >"$results/fault.skip.txt" 2>&1
+	WEFT_DEBUG_LEAVE_OUT=1:3 timeout 60 "$weft" run "$artifact" --device cuda --nproc "$ranks" --comm-timeout 5s --inputs "$io" >"$results/fault.skip.txt" 2>&1
 	echo "fault: rank 1 leaves out collective 3: exit status $?, $(($(date +%s) - began)) s"
 	grep -E 'error|note' "$results/fault.skip.txt" | cut -c1-260 | head -n 6
 esac
