@@ -74,11 +74,11 @@ func (p *Plan) Fits(limit int64) *diag.Diagnostic {
 	}
 	parts := []string{}
 	for _, kind := range []string{"states", "inputs and outputs"} {
-		if text := kinds[kind].String(); len(text) <= maxFormula {
+		if text := kinds[kind].String(); text != "0" && len(text) <= maxFormula {
 			parts = append(parts, fmt.Sprintf("%s: %s bytes", kind, text))
 		}
 	}
-	if arena, ok := p.ArenaSize(); ok {
+	if arena, ok := p.ArenaSize(); ok && !arena.Is(0) {
 		parts = append(parts, fmt.Sprintf("scratch memory: %s bytes", arena))
 	}
 	return d.Note("%s", strings.Join(parts, "; "))

@@ -95,7 +95,7 @@ func (v *rankVerifier) fail(rule, step int, format string, args ...any) *diag.Di
 // decision is an if or a while around a step.
 type decision struct {
 	step, predicate int
-	what            string // what a rank does that decides otherwise
+	what            string // what keeps a rank from the step
 }
 
 func (v *rankVerifier) list(list []Step, around []decision) {
@@ -134,7 +134,7 @@ func (v *rankVerifier) agreed(number int, c *Collective, around []decision) {
 		fault := v.fail(18, number, "%s over %s where ranks along %s may decide differently", c.Kind, strings.Join(c.Axes, ","), name)
 		waits, skips := v.mesh.Group(0, []string{name})[1], int64(0)
 		fault.Note("%s waits at step %d: %s with %s", rankText(v.mesh, waits), number, c.brief(), ranksText(others(v.mesh.Group(waits, c.Axes), waits)))
-		fault.Note("%s skipped it: %s", rankText(v.mesh, skips), d.what)
+		fault.Note("%s skips it when %s", rankText(v.mesh, skips), d.what)
 		fault.Note("buffer %d, the predicate, may differ along %s: %s", d.predicate, name, u.explain(v.plan, u.buffer[v.plan]+d.predicate, axis))
 		return
 	}

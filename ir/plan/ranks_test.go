@@ -101,7 +101,7 @@ var damages = []struct {
 
 	// One plan for all ranks, in which they would decide differently.
 	{"if by coordinates", nil, []string{finiteOf, finiteOf + `{"buffer":-1,"value":"\"rank.dp\"","bits":64},`}, "P18",
-		[]string{"step 8", "rank 2 (dp=1,tp=0) waits at step 8: all_reduce of f32 by maximum channel 4 over dp (bounded at model.py:12) with rank 0", "rank 0 (dp=0,tp=0) skipped it: the if of step 7 takes its else branch there",
+		[]string{"step 8", "rank 2 (dp=1,tp=0) waits at step 8: all_reduce of f32 by maximum channel 4 over dp (bounded at model.py:12) with rank 0", "rank 0 (dp=0,tp=0) skips it when the if of step 7 takes its else branch there",
 			"buffer 12, the predicate, may differ along dp: step 6 passes rank.dp to a kernel"}},
 	{"if by a divided tensor", nil, []string{finiteOf, finiteOf + `{"buffer":0,"access":"r"},`}, "P18",
 		[]string{"step 8", `may differ along dp: input 0, "x", is divided over dp, which step 6 reads`}},
@@ -112,9 +112,9 @@ var damages = []struct {
 	{"if by a state of the run before", nil, []string{nextI, `"args":[{"buffer":13,"access":"rw"},{"buffer":3,"access":"rw"},{"buffer":-1,"value":"\"rank.dp\"","bits":64}]`}, "P18",
 		[]string{"step 8", "step 16 passes rank.dp to a kernel", "which step 6 reads"}},
 	{"else branch", nil, []string{finiteOf, finiteOf + `{"buffer":0,"access":"r"},`, bounded, "", `{"copy":{"from":9,"to":4}}]`, strings.TrimSpace(bounded) + `{"copy":{"from":9,"to":4}}]`, `{"copy":{"from":15,"to":4}}`, `{"copy":{"from":9,"to":4}}`}, "P18",
-		[]string{"step 9", "rank 0 (dp=0,tp=0) skipped it: the if of step 7 takes its then branch there"}},
+		[]string{"step 9", "rank 0 (dp=0,tp=0) skips it when the if of step 7 takes its then branch there"}},
 	{"while by coordinates", nil, []string{lessThan, lessThan + `{"buffer":-1,"value":"\"rank.tp\"","bits":64},`}, "P18",
-		[]string{"step 15", "rank 1 (dp=0,tp=1) waits at step 15: all_reduce of f32 by add channel 5 over tp with rank 0", "rank 0 (dp=0,tp=0) skipped it: the while of step 12 ends an iteration earlier there"}},
+		[]string{"step 15", "rank 1 (dp=0,tp=1) waits at step 15: all_reduce of f32 by add channel 5 over tp with rank 0", "rank 0 (dp=0,tp=0) skips it when the while of step 12 ends an iteration earlier there"}},
 	{"while that counts by the rank", nil, []string{nextI, `"args":[{"buffer":13,"access":"rw"},{"buffer":-1,"value":"\"rank.tp\"","bits":64}]`}, "P18", []string{"step 15", "step 16 passes rank.tp to a kernel, which step 13 reads"}},
 	{"while by a decision of ranks", nil, []string{finiteOf, finiteOf + `{"buffer":0,"access":"r"},`, lessThan, strings.Replace(lessThan, `{"buffer":2,`, `{"buffer":4,`, 1), reduceMixed, strings.Replace(reduceMixed, "tp", "dp", 1)}, "P18",
 		[]string{"step 15", "along dp"}},
@@ -323,12 +323,12 @@ func BenchmarkVerifyRanks(b *testing.B) {
 		good, bad := largePlans(b, ranks)
 		steps := len(good.Flat())
 		b.Run(fmt.Sprintf("%d/one-plan", ranks), func(b *testing.B) {
-			b.ReportMetric(float64(steps), "steps")
 			for b.Loop() {
 				if err := plan.VerifyRanks(good); err != nil {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(steps), "steps")
 		})
 		plans := slices.Repeat([]*plan.Plan{good}, ranks)
 		plans[ranks-2] = bad
