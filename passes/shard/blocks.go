@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -196,13 +197,15 @@ const bucketBytes = 25 << 20
 
 // bucket collects outputs that are sums over ranks until there are enough for one collective.
 type bucket struct {
+	key     string // type, axes that are summed over, and those that divide the results
+	axes    []string
 	outputs []ir.Value
 	bytes   int64
-	key     string
 }
 
-// reduceOutput takes the sum of an output, where it is one, when it was made: into its share where
-// the ranks keep shares, else in a bucket with others.
+// reduceOutput takes the sum of an output, where it is one, when it was made: in a bucket with others of
+// its type that are to be whole, or divided over the same axes. Large shares travel alone, which saves
+// the copies that joining takes.
 func (w *rewriter) reduceOutput(v ir.Value) {
 	p := w.now[v]
 	if len(p.partial) == 0 || len(w.users[v]) > 0 {
@@ -210,25 +213,69 @@ func (w *rewriter) reduceOutput(v ir.Value) {
 	}
 	w.why = "gradient"
 	size, constant := w.b.Type(p.value).Bytes().IsConst()
-	if w.wantsAny(v, p.partial) || !constant || !p.shard.Equal(w.of(v)) {
+	var axes []string
+	if w.wantsAny(v, p.partial) {
+		d, i, ok := w.shareOf(v)
+		if !ok || size > smallBytes*w.mesh.Extent(w.of(v)[d][i].Axes) {
+			w.need(v, w.of(v))
+			return
+		}
+		axes = w.of(v)[d][i].Axes
+	} else if !p.shard.Equal(w.of(v)) {
+		constant = false
+	}
+	if !constant {
 		w.need(v, w.of(v))
 		return
 	}
-	k := w.b.DType(p.value).String() + " " + strings.Join(p.partial, " ")
-	if w.open.key != k {
-		w.flush()
-	}
-	w.open.key = k
-	w.open.outputs = append(w.open.outputs, v)
-	if w.open.bytes += size; w.open.bytes >= bucketBytes {
-		w.flush()
+	b := w.bucket(fmt.Sprint(w.b.DType(p.value), p.partial, axes))
+	b.axes = axes
+	b.outputs = append(b.outputs, v)
+	if b.bytes += size; b.bytes >= bucketBytes {
+		w.flush(b)
 	}
 }
 
-// flush sums what is in the bucket.
-func (w *rewriter) flush() {
-	list := w.open.outputs
-	w.open = bucket{}
+// shareOf finds the one part of a sum by whose axes the result is divided; all else must be as it is.
+func (w *rewriter) shareOf(v ir.Value) (d, i int, ok bool) {
+	p, want := w.now[v], w.of(v)
+	count := 0
+	for e := range want {
+		if p.shard[e : e+1].Equal(want[e : e+1]) {
+			continue
+		}
+		for j, part := range want[e] {
+			if len(part.Axes) > 0 && !slices.ContainsFunc(part.Axes, func(axis string) bool { return !slices.Contains(p.partial, axis) }) && w.alike(p.shard[e], want[e], j) {
+				d, i, ok = e, j, true
+			}
+		}
+		count++
+	}
+	return d, i, ok && count == 1
+}
+
+// bucket gives the open bucket with a key.
+func (w *rewriter) bucket(key string) *bucket {
+	for _, b := range w.open {
+		if b.key == key {
+			return b
+		}
+	}
+	w.open = append(w.open, &bucket{key: key})
+	return w.open[len(w.open)-1]
+}
+
+// flushAll sums what is in the buckets.
+func (w *rewriter) flushAll() {
+	for _, b := range w.open {
+		w.flush(b)
+	}
+}
+
+// flush sums what is in a bucket, and empties it.
+func (w *rewriter) flush(b *bucket) {
+	list := b.outputs
+	b.outputs, b.bytes = nil, 0
 	if len(list) == 0 {
 		return
 	}
@@ -237,19 +284,34 @@ func (w *rewriter) flush() {
 		w.need(list[0], w.of(list[0]))
 		return
 	}
-	var flat []ir.Value
-	for _, v := range list {
+	k := w.mesh.Extent(b.axes)
+	flat := make([]ir.Value, len(list)) // [k, elements]: what each rank keeps
+	for n, v := range list {
 		x := w.now[v].value
-		flat = append(flat, w.b.Reshape(x, []ir.Dim{w.b.Type(x).Numel()}))
+		if len(b.axes) > 0 {
+			d, i, _ := w.shareOf(v)
+			x = w.shares(w.now[v], d, i, w.of(v)[d], b.axes)
+		}
+		size, ok := w.b.Type(x).Numel().DivExact(ir.Const(k))
+		if !ok {
+			panic("BUG: shares of ranks differ")
+		}
+		flat[n] = w.b.Reshape(x, []ir.Dim{ir.Const(k), size})
 	}
-	all := w.collective(ir.OpAllReduce, ir.Sum, w.now[list[0]].partial, w.b.Concatenate(0, flat...))
+	all := w.b.Concatenate(1, flat...)
+	if len(b.axes) > 0 {
+		all = w.collective(ir.OpReduceScatter, ir.Sum, b.axes, all)
+	}
+	left := slices.DeleteFunc(slices.Clone(w.now[list[0]].partial), func(axis string) bool { return slices.Contains(b.axes, axis) })
+	if len(left) > 0 {
+		all = w.collective(ir.OpAllReduce, ir.Sum, left, all)
+	}
 	offset := ir.Const(0)
 	for n, v := range list {
-		end := offset.Add(w.b.Shape(flat[n])[0])
-		p := w.now[v]
-		p.value = w.b.Reshape(w.b.SliceAxis(all, 0, offset, end, 1), p.shard.Local(w.mesh))
-		p.partial = nil
-		w.now[v] = p
+		end := offset.Add(w.b.Shape(flat[n])[1])
+		s := w.of(v)
+		value := w.b.Reshape(w.b.SliceAxis(all, 1, offset, end, 1), s.Local(w.mesh))
+		w.now[v] = placed{value: value, shard: s, zeros: len(b.axes) > 0}
 		offset = end
 	}
 }

@@ -34,7 +34,7 @@ type rewriter struct {
 	now    map[ir.Value]placed
 	needed map[string]placed // by value and division
 	known  map[*ir.Op]bool   // operations that no input or state decides about
-	open   bucket            // gradients to be summed together
+	open   []*bucket         // gradients to be summed together
 	why    string            // for the report: what asks for a collective
 }
 
@@ -59,7 +59,7 @@ func (a *analysis) rewrite() *ir.Entry {
 			}
 		}
 	}
-	w.flush()
+	w.flushAll()
 	w.b.Loc = ""
 	w.outputs(out)
 	out.Body.DropDead()

@@ -134,21 +134,24 @@ func (w *rewriter) alike(have, want []ir.Part, i int) bool {
 
 // reduceScatter sums part i of dim d, to be divided over axes, and keeps the rank's share.
 func (w *rewriter) reduceScatter(p placed, d, i int, want []ir.Part, axes []string) placed {
+	v := w.collective(ir.OpReduceScatter, ir.Sum, axes, w.shares(p, d, i, want, axes))
+	s := slices.Clone(p.shard)
+	s[d] = want
+	return placed{value: w.b.Reshape(v, s.Local(w.mesh)), shard: s, partial: p.partial, zeros: true}
+}
+
+// shares cuts part i of dim d into what each rank along axes is to have: [k, .., share, ..].
+func (w *rewriter) shares(p placed, d, i int, want []ir.Part, axes []string) ir.Value {
 	k := w.mesh.Extent(axes)
 	share := want[i].Local(w.mesh)
 	split, at := w.split(p.shard, d, want, i)
-	sizes := w.localSizes(split)
-	v := w.b.Reshape(p.value, sizes)
+	v := w.b.Reshape(p.value, w.localSizes(split))
 	v = w.padTo(v, at, share.MulConst(k))
 	// [.., k*share, ..] to [k, .., share, ..]
 	shape := slices.Clone(w.b.Shape(v))
 	shape[at] = share
 	v = w.b.Reshape(v, slices.Concat(shape[:at], []ir.Dim{ir.Const(k), share}, shape[at+1:]))
-	v = w.b.Transpose(v, toFront(len(shape)+1, at))
-	v = w.collective(ir.OpReduceScatter, ir.Sum, axes, v)
-	s := slices.Clone(p.shard)
-	s[d] = want
-	return placed{value: w.b.Reshape(v, s.Local(w.mesh)), shard: s, partial: p.partial, zeros: true}
+	return w.b.Transpose(v, toFront(len(shape)+1, at))
 }
 
 // toFront is the permutation that moves dim at to the front.
