@@ -39,6 +39,8 @@ package plan
 //	     that ranks divide has on one rank the shape that its sharding gives.
 //	P16  The buffers of a collective differ and have the sizes that its kind asks for, whole
 //	     elements, the same on all ranks.
+//
+// Those of all ranks of a mesh together, P18 to P20, head ranks.go.
 
 import (
 	"encoding/hex"
