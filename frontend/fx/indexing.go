@@ -88,6 +88,7 @@ func indexRules() map[string]rule {
 		"channel_shuffle.default":        value((*call).channelShuffle),
 		"native_channel_shuffle.default": value((*call).channelShuffle),
 		"im2col.default":                 value((*call).imageToColumns),
+		"col2im.default":                 value((*call).columnsToImage),
 		"bucketize.Tensor":               value(func(c *call) ir.Value { return c.bucketize(c.tensor("self"), c.tensor("boundaries")) }),
 		"searchsorted.Tensor":            value((*call).searchsorted),
 		"bincount.default":               value((*call).bincount),

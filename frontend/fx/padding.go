@@ -161,6 +161,61 @@ func (c *call) imageToColumns() ir.Value {
 	return c.b.Reshape(x, []ir.Dim{n, channels.MulConst(kernel[0] * kernel[1]), shape[3].Mul(shape[5])})
 }
 
+// columnsToImage is fold: [N, C*kh*kw, positions] to [N, C, H, W], adding where windows overlap.
+func (c *call) columnsToImage() ir.Value {
+	x := c.tensor("self")
+	size := c.sizes("output_size")
+	kernel, dilation := c.spatial("kernel_size", 2, 1), c.spatial("dilation", 2, 1)
+	padding, stride := c.spatial("padding", 2, 0), c.spatial("stride", 2, 1)
+	if slices.Min(slices.Concat(kernel, stride, dilation)) < 1 || len(size) != 2 || c.b.Rank(x) < 2 || c.b.Rank(x) > 3 {
+		c.bad("kernel_size, stride or dilation below 1, or no image of two dims")
+	}
+	c.require(kernel[0] <= maxFoldKernel && kernel[1] <= maxFoldKernel, "with a kernel of more than 64")
+	lead := c.b.Shape(x)[:c.b.Rank(x)-2]
+	channels, ok := c.b.Shape(x)[len(lead)].DivExact(ir.Const(kernel[0] * kernel[1]))
+	if !ok {
+		c.bad("%s does not hold windows of %v", c.b.Type(x), kernel)
+	}
+	var counts [2]ir.Dim
+	for i := range counts {
+		counts[i] = size[i].AddConst(2*padding[i] - dilation[i]*(kernel[i]-1) - 1).FloorDiv(ir.Const(stride[i])).AddConst(1)
+	}
+	x = c.b.Reshape(x, []ir.Dim{ir.Product(lead).Mul(channels), ir.Const(kernel[0]), ir.Const(kernel[1]), counts[0], counts[1]})
+	x = c.foldAxis(x, 2, 4, size[1], padding[1], stride[1], dilation[1])
+	x = c.foldAxis(x, 1, 2, size[0], padding[0], stride[0], dilation[0])
+	return c.b.Reshape(x, slices.Concat(lead, []ir.Dim{channels, size[0], size[1]}))
+}
+
+// maxFoldKernel bounds the terms of a fold along one axis.
+const maxFoldKernel = 64
+
+// foldAxis adds the elements that a dim of offsets has for windows along an axis at their places in an
+// axis of a size; the dim of offsets goes. axis counts it.
+func (c *call) foldAxis(x ir.Value, offsets, axis int, size ir.Dim, padding, stride, dilation int64) ir.Value {
+	shape := c.b.Shape(x)
+	kernel, _ := shape[offsets].IsConst()
+	rest := slices.Delete(slices.Clone(shape), offsets, offsets+1)
+	if axis > offsets {
+		axis--
+	}
+	zero := c.b.Scalar(c.b.DType(x), 0)
+	reach := rest[axis].AddConst(-1).MulConst(stride).AddConst(1)
+	sum := ir.NoValue
+	for i := range kernel {
+		part := c.b.Reshape(c.b.SliceAxis(x, offsets, ir.Const(i), ir.Const(i+1), 1), rest)
+		low, high, interior := ir.Consts(make([]int64, len(rest))...), ir.Consts(make([]int64, len(rest))...), make([]int64, len(rest))
+		low[axis], interior[axis] = ir.Const(i*dilation-padding), stride-1
+		high[axis] = size.Sub(low[axis]).Sub(reach)
+		part = c.b.Pad(part, zero, low, high, interior)
+		if sum == ir.NoValue {
+			sum = part
+			continue
+		}
+		sum = c.b.Binary(ir.OpAdd, sum, part)
+	}
+	return sum
+}
+
 // bucketize counts the boundaries below (or, with right, at most) each element.
 func (c *call) bucketize(x, boundaries ir.Value) ir.Value {
 	rank := c.b.Rank(x)

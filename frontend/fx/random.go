@@ -72,6 +72,10 @@ func randomRules() map[string]rule {
 		return c.random.Normal(c.b, t, dims, c.float("mean", 0), c.float("std", 1))
 	})
 	t["normal.default"], t["normal_functional.default"] = gauss, gauss
+	for _, name := range []string{"rand", "randn", "randint", "randperm"} {
+		t[name+".generator"] = t[name+".default"]
+	}
+	t["randint.low_generator"] = t["randint.low"]
 	return t
 }
 

@@ -15,19 +15,26 @@ type cell struct {
 	step   func(b *ir.Builder, in, hidden ir.Value, state []ir.Value) []ir.Value
 }
 
-// recurrentRules are whole recurrent networks.
+// recurrentRules are whole recurrent networks, and single steps of one.
 func recurrentRules() map[string]rule {
 	network := func(c cell) rule { return values(func(k *call) []ir.Value { return k.recurrent(c) }) }
+	single := func(c cell) rule { return values(func(k *call) []ir.Value { return k.recurrentStep(c) }) }
 	plain := func(kind func(b *ir.Builder, x ir.Value) ir.Value) cell {
 		return cell{1, 1, func(b *ir.Builder, in, hidden ir.Value, _ []ir.Value) []ir.Value {
 			return []ir.Value{kind(b, b.Binary(ir.OpAdd, in, hidden))}
 		}}
 	}
+	lstm, gru := cell{4, 2, lstmStep}, cell{3, 1, gruStep}
+	tanh, relu := plain(func(b *ir.Builder, x ir.Value) ir.Value { return b.Unary(ir.OpTanh, x) }), plain(lower.Relu)
 	return map[string]rule{
-		"lstm.input":     network(cell{4, 2, lstmStep}),
-		"gru.input":      network(cell{3, 1, gruStep}),
-		"rnn_tanh.input": network(plain(func(b *ir.Builder, x ir.Value) ir.Value { return b.Unary(ir.OpTanh, x) })),
-		"rnn_relu.input": network(plain(lower.Relu)),
+		"lstm.input":            network(lstm),
+		"gru.input":             network(gru),
+		"rnn_tanh.input":        network(tanh),
+		"rnn_relu.input":        network(relu),
+		"lstm_cell.default":     single(lstm),
+		"gru_cell.default":      single(gru),
+		"rnn_tanh_cell.default": single(tanh),
+		"rnn_relu_cell.default": single(relu),
 	}
 }
 
@@ -112,6 +119,17 @@ func (c *call) recurrent(k cell) []ir.Value {
 		results = append(results, lower.Stack(c.b, 0, states...))
 	}
 	return results
+}
+
+// recurrentStep is one step of one layer: the next states of x [B, I], or [I].
+func (c *call) recurrentStep(k cell) []ir.Value {
+	x, state := c.tensor("input"), c.states(k)
+	in := lower.Linear(c.b, x, c.tensor("w_ih"), c.optional("b_ih"))
+	hidden := lower.Linear(c.b, state[0], c.tensor("w_hh"), c.optional("b_hh"))
+	if !ir.SameShape(c.b.Shape(in), c.b.Shape(hidden)) {
+		c.bad("gates of %s from the input, of %s from the state", c.b.Type(in), c.b.Type(hidden))
+	}
+	return k.step(c.b, in, hidden, state)
 }
 
 // states reads hx: one tensor, or a list of hidden and cell states.

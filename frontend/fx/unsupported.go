@@ -62,7 +62,7 @@ func (im *importer) reportUnsupported() {
 
 // decomposable are the operators that run_decompositions() is known to rewrite into ones that
 // have rules.
-var decomposable = []string{"affine_grid_generator", "col2im", "fft_fftshift", "fft_ifftshift", "special_entr", "matrix_power", "vander", "gradient",
+var decomposable = []string{"affine_grid_generator", "fft_fftshift", "fft_ifftshift", "special_entr", "matrix_power", "vander", "gradient",
 	"cumulative_trapezoid", "renorm", "multi_margin_loss", "multilabel_margin_loss", "linalg_multi_dot", "_chunk_cat", "istft", "hann_window"}
 
 // dataSized are operators whose results have as many elements as the data say.

@@ -12,7 +12,7 @@ func TestAdvice(t *testing.T) {
 		want  []string
 		not   string
 	}{
-		{[]string{"aten.col2im.default"}, []string{"run_decompositions() before saving rewrites aten.col2im.default"}, "express"},
+		{[]string{"aten.renorm.default"}, []string{"run_decompositions() before saving rewrites aten.renorm.default"}, "express"},
 		{[]string{"aten.linalg_svd.default"}, []string{"express the model without"}, "run_decompositions"},
 		{[]string{"aten.nonzero.default"}, []string{"torch.where"}, "run_decompositions"},
 		{[]string{"aten.bincount.default with a result whose size depends on data"}, []string{"torch.where"}, "run_decompositions"},

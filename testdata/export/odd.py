@@ -333,6 +333,29 @@ def complex_state():
     return Rotations()
 
 
+@case(torch.randn(2, 12, 20), torch.randn(3 * 4, 6))
+def folds(x, y):
+    fold = torch.nn.functional.fold
+    return fold(x, (8, 8), (2, 3), padding=1, stride=2), fold(y, (4, 6), 2, stride=2), fold(x[:, :8], (9, 11), 2, stride=2, dilation=2)
+
+
+class Cells(torch.nn.Module):
+    "Single steps of recurrent layers, with and without biases, of a batch and of one row."
+
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = torch.nn.LSTMCell(3, 4), torch.nn.GRUCell(3, 4, bias=False)
+        self.tanh, self.relu = torch.nn.RNNCell(3, 4), torch.nn.RNNCell(3, 4, nonlinearity='relu')
+
+    def forward(self, x, h):
+        return *self.lstm(x, (h, h * 2)), self.gru(x, h), self.tanh(x, h), self.relu(x, h), self.lstm(x[0])[0]
+
+
+@case(x, torch.randn(2, 4))
+def recurrent_cells():
+    return Cells()
+
+
 @case(torch.tensor([True, False]), torch.tensor([1, 255], dtype=torch.uint8), torch.tensor([1, -2], dtype=torch.int16))
 def small_types(b, u, s):
     return b.any(), ~b, u + 1, s * 2, u.sum(), b.sum(), b & True

@@ -9,6 +9,8 @@ from typing import Callable
 import torch
 from torch import nn
 
+import patterns
+
 BATCH, LENGTH = {0: 'batch'}, {0: 'batch', 1: 'length'}
 VOCABULARY = 128
 
@@ -233,6 +235,25 @@ SPEECH = dict(conv_dim=(16, 16), conv_stride=(5, 2), conv_kernel=(10, 3), num_fe
 STAGES = dict(embed_dim=16, depths=[1, 1], num_heads=[2, 4], window_size=4, patch_size=4)
 CONVNEXT = dict(hidden_sizes=[16, 32], depths=[1, 1], num_stages=2, patch_size=4)
 
+
+def univnet():
+    "A vocoder, whose noise is an input."
+    def make(batch, length):
+        from transformers import UnivNetModel
+        config = configured('univnet', num_mel_bins=20, model_hidden_channels=8, model_in_channels=8, kernel_predictor_hidden_channels=8)
+        return Tensors(UnivNetModel(config), 'input_features', 'noise_sequence'), (torch.randn(batch, 16, 20), torch.randn(batch, 16, 8))
+    return Model('univnet', 'transformers', make, (BATCH, BATCH))
+
+
+def pattern(kind):
+    make, dims = patterns.EXAMPLES[kind]
+
+    def built(batch, length):
+        inputs = make(batch, length)
+        return calibrated(kind(), lambda: make(4, length)[0]) if len(inputs) == 1 else kind(), inputs
+    return Model(kind.__name__, 'PyTorch', built, dims)
+
+
 MODELS = [
     decoder('llama', **GROUPED),
     decoder('gpt2'),
@@ -288,6 +309,22 @@ MODELS = [
     decoder('ctrl', n_embd=32, n_layer=2, n_head=4, dff=64, n_positions=64),
     decoder('openai-gpt'),
     decoder('modernbert-decoder', **GROUPED),
+    decoder('olmo3', **GROUPED, sliding_window=4),
+    decoder('exaone4', **GROUPED, sliding_window=4),
+    decoder('seed_oss', **GROUPED),
+    decoder('arcee', **GROUPED),
+    decoder('apertus', **GROUPED),
+    decoder('hunyuan_v1_dense', **GROUPED),
+    decoder('cohere2', **GROUPED, sliding_window=4),
+    decoder('glm4', **GROUPED),
+    decoder('granitemoe', **GROUPED | EXPERTS),
+    decoder('dots1', **GROUPED | EXPERTS, n_routed_experts=4, n_shared_experts=1, n_group=2, topk_group=1,
+            first_k_dense_replace=1),
+    decoder('diffllama', **GROUPED),
+    decoder('doge', **GROUPED),
+    decoder('nanochat', **GROUPED),
+    decoder('bitnet', **GROUPED),
+    decoder('xlstm', num_heads=2, num_blocks=2, embedding_dim=32, chunk_size=4, mode='inference', return_last_states=True),
 
     encoder('bert'),
     encoder('roberta'),
@@ -314,6 +351,12 @@ MODELS = [
     encoder('ibert'),
     encoder('canine', num_hash_buckets=64),
     encoder('nomic_bert'),
+    encoder('roberta-prelayernorm'),
+    encoder('xmod', default_language='en_XX'),
+    encoder('ernie'),
+    encoder('eurobert', num_key_value_heads=4),
+    encoder('flaubert', emb_dim=32, n_layers=2, n_heads=4),
+    encoder('luke', entity_vocab_size=16, entity_emb_size=16),
 
     translator('t5'),
     translator('mt5'),
@@ -362,6 +405,12 @@ MODELS = [
     pictures('hiera', image_size=[64, 64], size=64, embed_dim=16, patch_size=[7, 7], patch_stride=[4, 4], depths=[1, 1],
             num_heads=[1, 2], query_stride=[2, 2], masked_unit_size=[8, 8], num_query_pool=1, hidden_size=32),
 
+    pictures('dinov2_with_registers'),
+    pictures('dinov3_vit'),
+    pictures('vit_msn'),
+    pictures('swiftformer', size=64, depths=[1, 1, 1, 1], embed_dims=[16, 16, 32, 32]),
+    pictures('mobilevitv2', size=64, patch_size=2, width_multiplier=0.5),
+
     clip('clip'),
     clip('siglip'),
     clip('chinese_clip'),
@@ -380,6 +429,12 @@ MODELS = [
             num_lstm_layers=1),
     sounds('patchtst', (32, 3), 'past_values', context_length=32, patch_length=8, patch_stride=8, num_input_channels=3,
             d_model=16, ffn_dim=32),
+
+    univnet(),
+    sounds('unispeech-sat', (800,), **SPEECH),
+    sounds('mimi', (1, 1920), num_filters=4, upsampling_ratios=[4, 2], codebook_dim=16, codebook_size=32, vector_quantization_hidden_dimension=16,
+           num_quantizers=4, num_semantic_quantizers=1, num_key_value_heads=4, head_dim=8, upsample_groups=32),
+    sounds('patchtsmixer', (32, 3), 'past_values', context_length=32, patch_length=8, patch_stride=8, num_input_channels=3, d_model=16),
 
     *[torchvision_model(n) for n in ('resnet18', 'resnet50', 'resnext50_32x4d', 'mobilenet_v2', 'mobilenet_v3_large',
             'mobilenet_v3_small', 'efficientnet_b0', 'densenet121', 'squeezenet1_1', 'shufflenet_v2_x0_5', 'regnet_y_400mf',
@@ -411,8 +466,12 @@ MODELS = [
             'cait_xxs24_224', 'xcit_nano_12_p16_224', 'mixer_s32_224', 'resmlp_12_224', 'gmlp_ti16_224',
             'eva02_tiny_patch14_224')],
 
+    *[timm_model(n) for n in ('starnet_s1', 'repvit_m0_9', 'mambaout_femto', 'shvit_s1', 'efficientvit_m0', 'inception_next_atto', 'hgnetv2_b0')],
+
     timm_model('swin_tiny_patch4_window7_224', 56, img_size=56, window_size=7),
     timm_model('coat_lite_tiny', 64, img_size=64),
     timm_model('maxvit_rmlp_pico_rw_256', 64, img_size=64),
     timm_model('crossvit_tiny_240', 240),
+
+    *[pattern(kind) for kind in patterns.EXAMPLES],
 ]
