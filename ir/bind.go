@@ -16,10 +16,10 @@ type Given struct {
 func (g Given) String() string { return TensorOf(g.DType, Consts(g.Shape...)...).String() }
 
 // BindDims finds the sizes of the symbolic dims of a run. given has one element for each input
-// of the entry, states included, global where ranks divide the tensor; one with no element type is left out of consideration. Each
-// symbol is solved from dims that are linear in it; then every dim is compared and every
-// symbol checked against its range and divisor. Errors are diagnostics (W70xx) that name the
-// input, what it should be and what it is. The evaluator and the runtime both bind with it.
+// of the entry, states included, global where ranks divide the tensor; one with no element type is left out of
+// consideration. Each symbol is solved from dims that are linear in it; then every dim is compared and every symbol
+// checked against its range and divisor. Errors are diagnostics (W70xx) that name the input, what it should be and
+// what it is. The evaluator and the runtime both bind with it.
 func BindDims(p *Program, e *Entry, given []Given) (map[string]int64, error) {
 	b := binder{p: p, e: e, given: given, dims: map[string]int64{}, from: map[string]string{}}
 	if len(given) != len(e.Body.Params) {

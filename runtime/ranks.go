@@ -125,8 +125,8 @@ func (r *Ranks) each(f func(i int) error) error {
 // grace is how long the others may take when a rank has failed: those that wait for it end at once.
 const grace = 10 * time.Second
 
-// Lost tells whether a member did not come back after another had failed, from a kernel that does not end. Then nothing can
-// be run any more, and what the member uses is not closed.
+// Lost tells whether a member did not come back after another had failed, from a kernel that does not end. Then
+// nothing can be run any more, and what the member uses is not closed.
 func (r *Ranks) Lost() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

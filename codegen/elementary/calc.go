@@ -121,8 +121,8 @@ func (c calc[V]) clampBelow(x V, lo float64) V {
 	return c.pick(c.less(x, c.num(lo)), c.num(lo), x)
 }
 
-// nearest rounds x, |x| < 2^(mantissa-2), to the nearest integer and returns it as a float, and as bits whose low end holds
-// the integer in two's complement (the rest is noise: shift it out or subtract roundingBits).
+// nearest rounds x, |x| < 2^(mantissa-2), to the nearest integer and returns it as a float, and as bits whose low end
+// holds the integer in two's complement (the rest is noise: shift it out or subtract roundingBits).
 func (c calc[V]) nearest(x V) (float, bits V) {
 	t := c.add(x, c.magic())
 	return c.sub(t, c.magic()), c.toBits(t)

@@ -19,11 +19,11 @@ func NewDivisor[V any](m Machine[V], b V) Divisor[V] {
 	return d
 }
 
-// Divide is a/b for a in [0, 1] or NaN, correctly rounded where it is at least the smallest normal number. A denormal quotient
-// that lies exactly between two numbers may become either of them.
+// Divide is a/b for a in [0, 1] or NaN, correctly rounded where it is at least the smallest normal number. A denormal
+// quotient that lies exactly between two numbers may become either of them.
 //
-// The first quotient is off by less than a unit in the last place, since 1/b is known to twice the precision, so that its
-// remainder is exact; adding the remainder over b to it rounds as the quotient itself would (Markstein, 2000).
+// The first quotient is off by less than a unit in the last place, since 1/b is known to twice the precision, so that
+// its remainder is exact; adding the remainder over b to it rounds as the quotient itself would (Markstein, 2000).
 func (d Divisor[V]) Divide(a V) V {
 	c := d.c
 	q := c.fma(a, d.inverse, c.mul(a, d.low))

@@ -1,7 +1,7 @@
 package elementary
 
-// erf32 is 1 - (1-h/2)^2 = h - h^2/4, where h = 2(1 - sqrt(erfc(|x|))) is a polynomial: it has the sign, the zero and nearly the
-// slope of erf, so that nothing cancels, and is smoother, so that one polynomial serves for all arguments.
+// erf32 is 1 - (1-h/2)^2 = h - h^2/4, where h = 2(1 - sqrt(erfc(|x|))) is a polynomial: it has the sign, the zero and
+// nearly the slope of erf, so that nothing cancels, and is smoother, so that one polynomial serves for all arguments.
 func erf32[V any](c calc[V], x V) V {
 	t := c.clampAbove(c.abs(x), 0x1.f333dp+1) // the formula gives 1 there
 	h := c.fma(c.horner(t, erfRootF32), t, t)
@@ -58,8 +58,8 @@ func erf64[V any](c calc[V], x V) V {
 	return c.copySign(c.pick(c.less(t, c.num(0.84375)), small, large), x)
 }
 
-// erfInv is x*P(w) with w = -log(1-x^2) and polynomials P of w or of its root; in float64, below 1/2, it is an odd polynomial whose
-// first coefficient, sqrt(pi)/2, is in two parts.
+// erfInv is x*P(w) with w = -log(1-x^2) and polynomials P of w or of its root; in float64, below 1/2, it is an odd
+// polynomial whose first coefficient, sqrt(pi)/2, is in two parts.
 func erfInv[V any](c calc[V], x V) V {
 	square := c.mul(x, x)
 	lost := c.fma(x, x, c.neg(square))
@@ -93,8 +93,8 @@ type piece[V any] struct {
 	argument, where V
 }
 
-// piecewise evaluates the last piece whose condition holds, or the first, as a sum of two floats: the last step of Horner's rule is
-// done with its rounding error.
+// piecewise evaluates the last piece whose condition holds, or the first, as a sum of two floats: the last step of
+// Horner's rule is done with its rounding error.
 func (c calc[V]) piecewise(pieces ...piece[V]) (hi, lo V) {
 	var inner, argument, first V
 	for i, p := range pieces {

@@ -40,8 +40,8 @@ func (c calc[V]) expOfSmall(x V) V {
 	return c.scaleDown(c.expReduced(r), bits)
 }
 
-// ExponentialOfSmall has the bits of exponential for every x up to 64 and for NaN, in fewer instructions: where x is known not to
-// be positive, as in a softmax.
+// ExponentialOfSmall has the bits of exponential for every x up to 64 and for NaN, in fewer instructions: where x is
+// known not to be positive, as in a softmax.
 func ExponentialOfSmall[V any](m Machine[V], t Type, x V) V {
 	if t == F32 {
 		return calc[V]{binary32, m}.expOfSmall(x)
@@ -85,8 +85,8 @@ func exponentialMinusOne[V any](c calc[V], x V) V {
 	return c.pick(c.less(c.abs(x), c.value(0x1p-25, 0x1p-54)), x, y) // denormals and -0
 }
 
-// logistic is 1/(1+e) for x >= 0 and e/(1+e) for x < 0, with e = exp(-|x|); the roundings of 1+e, of its reciprocal and of the
-// product are corrected by one step on the remainder.
+// logistic is 1/(1+e) for x >= 0 and e/(1+e) for x < 0, with e = exp(-|x|); the roundings of 1+e, of its reciprocal
+// and of the product are corrected by one step on the remainder.
 func logistic[V any](c calc[V], x V) V {
 	e := c.expOfMinus(x)
 	sum := c.add(c.num(1), e)

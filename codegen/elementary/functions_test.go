@@ -71,8 +71,8 @@ func digammaReference(x float64) float64 {
 	return sum + math.Log(x) - 0.5/x - z*(1./12-z*(1./120-z*(1./252-z*(1./240-z/132))))
 }
 
-// ulps32 is the error of got in units in the last place of the float32 nearest to want. A NaN, an infinity or a sign of zero that
-// is not as wanted is infinitely wrong.
+// ulps32 is the error of got in units in the last place of the float32 nearest to want. A NaN, an infinity or a sign
+// of zero that is not as wanted is infinitely wrong.
 func ulps32(got float32, want float64) float64 {
 	near := float32(want)
 	switch {

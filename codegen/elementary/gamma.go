@@ -15,8 +15,9 @@ func (c calc[V]) fraction(x V) (r, whole V) {
 	return r, c.equal(r, c.num(0))
 }
 
-// lgamma is log|Gamma(x)|, in float64 arithmetic. For t = |x| it is a polynomial on [1/2, 5/2), whose zeros 1 and 2 are factors,
-// carried to [0, 8) by the recurrence Gamma(t+1) = t Gamma(t); from 8 on, it is Stirling's series. For x < 0 it is reflected.
+// lgamma is log|Gamma(x)|, in float64 arithmetic. For t = |x| it is a polynomial on [1/2, 5/2), whose zeros 1 and 2
+// are factors, carried to [0, 8) by the recurrence Gamma(t+1) = t Gamma(t); from 8 on, it is Stirling's series. For x
+// < 0 it is reflected.
 func lgamma[V any](c calc[V], x V) V {
 	t := c.abs(x)
 	tiny := c.less(t, c.num(0.5))
@@ -76,9 +77,9 @@ func (c calc[V]) reflectionLog(x V) V {
 	return c.logKernel(f, e)
 }
 
-// digamma is Gamma'(x)/Gamma(x), in float64 arithmetic. With z = x, or 1-x for x < 0, it is (z-x0) times a polynomial on [1, 3],
-// where x0 is its zero, carried to [0, 6) by the recurrence digamma(z+1) = digamma(z) + 1/z; from 6 on, it is the asymptotic
-// series. For x < 0 it is reflected.
+// digamma is Gamma'(x)/Gamma(x), in float64 arithmetic. With z = x, or 1-x for x < 0, it is (z-x0) times a polynomial
+// on [1, 3], where x0 is its zero, carried to [0, 6) by the recurrence digamma(z+1) = digamma(z) + 1/z; from 6 on, it
+// is the asymptotic series. For x < 0 it is reflected.
 func digamma[V any](c calc[V], x V) V {
 	zero, one := c.num(0), c.num(1)
 	negative := c.less(x, zero)

@@ -2,8 +2,8 @@ package elementary
 
 import "math"
 
-// Host is the Machine of plain Go numbers. A value is the bit pattern of its type in the low bits of a uint64, the rest zero. Its
-// results are the same on every platform: what a GPU computes for a kernel, Host computes on the CPU.
+// Host is the Machine of plain Go numbers. A value is the bit pattern of its type in the low bits of a uint64, the
+// rest zero. Its results are the same on every platform: what a GPU computes for a kernel, Host computes on the CPU.
 type Host struct{}
 
 var _ Machine[uint64] = Host{}
@@ -137,8 +137,9 @@ func (Host) Fma(t Type, x, y, z uint64) uint64 {
 	panic(unexpected("Fma", t))
 }
 
-// fmaSingle is x*y + z rounded once. The product of two float32 is exact in float64. The sum is rounded to odd (an inexact sum gets
-// an odd last bit), so that the second rounding, to a format with less than 51 bits, is as if the sum were exact.
+// fmaSingle is x*y + z rounded once. The product of two float32 is exact in float64. The sum is rounded to odd (an
+// inexact sum gets an odd last bit), so that the second rounding, to a format with less than 51 bits, is as if the sum
+// were exact.
 func fmaSingle(x, y, z float32) float32 {
 	p := float64(float64(x) * float64(y))
 	z64 := float64(z)

@@ -46,7 +46,8 @@ func atan2[V any](c calc[V], y, x V) V {
 	return c.pick(c.or(c.isNaN(x), c.isNaN(y)), c.nan(), r)
 }
 
-// asinKernel returns s + s*p = asin(|x|) for |x| <= 1/2, and the half of acos(|x|) beyond, which is asin(sqrt((1-|x|)/2)).
+// asinKernel returns s + s*p = asin(|x|) for |x| <= 1/2, and the half of acos(|x|) beyond, which is
+// asin(sqrt((1-|x|)/2)).
 func (c calc[V]) asinKernel(x V) (big, s, p V) {
 	t := c.abs(x)
 	big = c.less(c.num(0.5), t)

@@ -2,7 +2,8 @@ package elementary
 
 import "math"
 
-// splitLog writes a positive normal x as 2^e * (1+f) with 1+f in [2/3, 4/3) (float32) or [sqrt(1/2), sqrt(2)) (float64).
+// splitLog writes a positive normal x as 2^e * (1+f) with 1+f in [2/3, 4/3) (float32) or [sqrt(1/2), sqrt(2))
+// (float64).
 func (c calc[V]) splitLog(x V) (e, f V) {
 	offset := int64(0x3f2aaaab)
 	if c.float == F64 {

@@ -9,8 +9,8 @@ import (
 // typed is a value of the machine that only checks types.
 type typed struct{ t Type }
 
-// typeChecker is a Machine that checks that operands have the types that the methods name, so that a function that passes it is
-// well-typed LLVM, and counts instructions.
+// typeChecker is a Machine that checks that operands have the types that the methods name, so that a function that
+// passes it is well-typed LLVM, and counts instructions.
 type typeChecker struct {
 	problems *[]string
 	count    *int

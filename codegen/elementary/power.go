@@ -2,8 +2,8 @@ package elementary
 
 import "math"
 
-// logPair is log(x) = h + l for a positive normal x, where l is far below h. 2 atanh(s) with s = f/(2+f) is evaluated in pairs, and
-// so is the sum with e ln 2.
+// logPair is log(x) = h + l for a positive normal x, where l is far below h. 2 atanh(s) with s = f/(2+f) is evaluated
+// in pairs, and so is the sum with e ln 2.
 func (c calc[V]) logPair(x, shift V) (h, l V) {
 	offset := int64(math.Float32bits(math.Sqrt2 / 2))
 	if c.float == F64 {

@@ -10,8 +10,8 @@ func rsqrt[V any](c calc[V], x V) V {
 	return c.pick(c.equal(rest, rest), corrected, y) // the remainder is NaN at 0 and infinity
 }
 
-// cbrt starts from an estimate of 1/cbrt(x) made by dividing the exponent by three, improves it by Newton's method, and takes
-// one step on the remainder y^3 - x of y = x*r^2.
+// cbrt starts from an estimate of 1/cbrt(x) made by dividing the exponent by three, improves it by Newton's method,
+// and takes one step on the remainder y^3 - x of y = x*r^2.
 func cbrt[V any](c calc[V], x V) V {
 	t := c.abs(x)
 	denormal := c.less(t, c.num(c.tiny))

@@ -12,8 +12,9 @@ func roundAwayFromZero[V any](c calc[V], x V) V {
 	return c.copySign(c.pick(up, c.add(whole, c.num(1)), whole), x)
 }
 
-// remainder is C's fmod, exact for all arguments. With |x| = a*2^i and |y| = b*2^j (a, b integers of full precision), the result
-// is (a * 2^(i-j) mod b) * 2^j; the power of two is taken modulo b by repeated squaring, so that no loop depends on the quotient.
+// remainder is C's fmod, exact for all arguments. With |x| = a*2^i and |y| = b*2^j (a, b integers of full precision),
+// the result is (a * 2^(i-j) mod b) * 2^j; the power of two is taken modulo b by repeated squaring, so that no loop
+// depends on the quotient.
 func remainder[V any](c calc[V], x, y V) V {
 	ax, ay := c.abs(x), c.abs(y)
 	a, i := c.integerParts(ax)
@@ -51,15 +52,15 @@ func (c calc[V]) integerParts(x V) (m, e V) {
 	return m, c.isub(c.m.ShrLogical(c.bits, bits, c.integer(c.mantissa)), lift)
 }
 
-// modulus computes with integers, held as floats, modulo an integer of full precision. Residues are at most half of it in size
-// (and a half more, which the rounding of the quotient may leave).
+// modulus computes with integers, held as floats, modulo an integer of full precision. Residues are at most half of it
+// in size (and a half more, which the rounding of the quotient may leave).
 type modulus[V any] struct {
 	calc[V]
 	value, inverse V
 }
 
-// reduce brings |x| <= 2*value, or the rounded product of two residues, to a residue. The quotient is off by at most one in the
-// second case, and the difference is an exact integer, so reducing again is right.
+// reduce brings |x| <= 2*value, or the rounded product of two residues, to a residue. The quotient is off by at most
+// one in the second case, and the difference is an exact integer, so reducing again is right.
 func (m modulus[V]) reduce(x V) V {
 	n := m.m.Round(m.float, NearestEven, m.mul(x, m.inverse))
 	return m.fma(m.neg(n), m.value, x)

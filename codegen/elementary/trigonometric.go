@@ -2,8 +2,8 @@ package elementary
 
 import "math"
 
-// window returns the consecutive words table[index], table[index+1], …, count of them, by selects on the bits of index (of
-// type t), which is at most len(table)-count.
+// window returns the consecutive words table[index], table[index+1], …, count of them, by selects on the bits of index
+// (of type t), which is at most len(table)-count.
 func window[V any](m Machine[V], t Type, table []int64, index V, count int) []V {
 	words := make([]V, len(table))
 	for i, w := range table {
@@ -44,8 +44,9 @@ func funnel[V any](m Machine[V], t Type, words []V, s V, width int64) []V {
 	return out
 }
 
-// reduceTrig32 is Payne and Hanek's reduction of a float32 x of at least 1/2: |x| = (4k + q) pi/2 + hi + lo, |hi| <= pi/4. The
-// mantissa is multiplied by the 96 bits of 2/pi that matter for its exponent; the product's top two bits are the quadrant.
+// reduceTrig32 is Payne and Hanek's reduction of a float32 x of at least 1/2: |x| = (4k + q) pi/2 + hi + lo, |hi| <=
+// pi/4. The mantissa is multiplied by the 96 bits of 2/pi that matter for its exponent; the product's top two bits are
+// the quadrant.
 func reduceTrig32[V any](c calc[V], x V) (q, hi, lo V) {
 	m := c.m
 	i64 := func(v int64) V { return m.Int(I64, v) }
@@ -128,8 +129,8 @@ func cosine[V any](c calc[V], x V) V {
 	return c.pick(c.less(c.abs(x), c.inf()), r, c.nan())
 }
 
-// reduceTrig64 is reduceTrig32 for float64: the product of the mantissa with the 192 bits of 2/pi that matter, of which the top 128
-// are kept.
+// reduceTrig64 is reduceTrig32 for float64: the product of the mantissa with the 192 bits of 2/pi that matter, of
+// which the top 128 are kept.
 func reduceTrig64[V any](c calc[V], x V) (q, hi, lo V) {
 	m := c.m
 	k := func(v int64) V { return m.Int(I64, v) }

@@ -4,11 +4,11 @@ import (
 	"weft/ir"
 )
 
-// mma runs a contraction of half types, or of float32 rounded to TF32, on the tensor cores. A block of warps computes TileM x
-// TileN results; tiles of the operands come through Stages buffers of shared memory, filled by
-// asynchronous copies while others are multiplied. Rows of shared memory are cut into chunks of
-// 16 bytes whose order is permuted by row (swizzle), so that ldmatrix and the copies meet no
-// bank conflicts. Each warp computes WarpM x WarpN with m16n8k16 instructions (m16n8k8 for TF32).
+// mma runs a contraction of half types, or of float32 rounded to TF32, on the tensor cores. A block of warps computes
+// TileM x TileN results; tiles of the operands come through Stages buffers of shared memory, filled by asynchronous
+// copies while others are multiplied. Rows of shared memory are cut into chunks of 16 bytes whose order is permuted by
+// row (swizzle), so that ldmatrix and the copies meet no bank conflicts. Each warp computes WarpM x WarpN with
+// m16n8k16 instructions (m16n8k8 for TF32).
 type mma struct {
 	*contraction
 	s       ir.Schedule

@@ -210,8 +210,8 @@ func (ev *evaluator) pad(op *ir.Op, lanes []*Point) []*Expr {
 	return ev.guarded(op.Operands[0], points, valid, repeat(scalar[0], len(lanes)))
 }
 
-// together tells whether x is inside of a dim wherever first is, and nowhere else: both are in one run of n from a multiple of
-// n, and so are no end of the dim.
+// together tells whether x is inside of a dim wherever first is, and nowhere else: both are in one run of n from a
+// multiple of n, and so are no end of the dim.
 func (ev *evaluator) together(x, first *Expr, n int64, d ir.Dim) bool {
 	distance, ok := Difference(x, first)
 	return ok && distance >= 0 && distance < n && MultipleOf(first, n, ev.sizeDivisor) && d.DivisibleBy(n, ev.prog.Divisor)

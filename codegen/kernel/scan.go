@@ -6,9 +6,9 @@ import (
 	"weft/ir"
 )
 
-// scan runs a cumulative operation in linear work. Threads/Rows threads work on one row along the axis, a tile at a time: each
-// combines Vector adjacent elements, the threads' totals are combined across lanes and warps, in an order that the schedule
-// fixes, and what is before the tile is carried from tile to tile.
+// scan runs a cumulative operation in linear work. Threads/Rows threads work on one row along the axis, a tile at a
+// time: each combines Vector adjacent elements, the threads' totals are combined across lanes and warps, in an order
+// that the schedule fixes, and what is before the tile is carried from tile to tile.
 type scan struct {
 	*group
 	op       *ir.Op

@@ -7,8 +7,8 @@ import (
 	"weft/ir"
 )
 
-// What a softmax computes is bounded, whatever its input: e^(x - max x) is at most 1, and the sum of a row is at least 1. So its
-// exponentials and quotients take fewer instructions than those of any numbers, for the same results.
+// What a softmax computes is bounded, whatever its input: e^(x - max x) is at most 1, and the sum of a row is at least
+// 1. So its exponentials and quotients take fewer instructions than those of any numbers, for the same results.
 
 // softmax gives the values of a softmax's exponentials and quotients; false for all other operations.
 func (ev *evaluator) softmax(op *ir.Op, lanes []*Point) ([]*Expr, bool) {
@@ -39,7 +39,8 @@ func elementaryType(t ir.DType) elementary.Type {
 	return elementary.Type(slices.Index(elementaryTypes[:], t))
 }
 
-// shifted gives the reduction that finds max x when op is e^(x - max x), with the maximum over rows that x is in; else nil.
+// shifted gives the reduction that finds max x when op is e^(x - max x), with the maximum over rows that x is in; else
+// nil.
 func (ev *evaluator) shifted(op *ir.Op) *ir.Op {
 	if op == nil || op.Kind != ir.OpExponential {
 		return nil
@@ -69,8 +70,8 @@ func (ev *evaluator) normalised(op *ir.Op) bool {
 	return a.Combine == ir.Sum && slices.Equal(a.Axes, maximum.Attrs.(*ir.ReduceAttrs).Axes)
 }
 
-// rowResult finds the reduction whose result v spreads back over the shape that it reduces: each element of v is the result of
-// the row in which the element lies. It is nil where v is anything else.
+// rowResult finds the reduction whose result v spreads back over the shape that it reduces: each element of v is the
+// result of the row in which the element lies. It is nil where v is anything else.
 func (ev *evaluator) rowResult(v ir.Value, full []ir.Dim) *ir.Op {
 	reduction, axes := ev.axesOf(v)
 	if reduction == nil || !ir.SameShape(ev.shape(v), full) || !ir.SameShape(ev.shape(reduction.Operands[0]), full) {
@@ -85,8 +86,9 @@ func (ev *evaluator) rowResult(v ir.Value, full []ir.Dim) *ir.Op {
 	return reduction
 }
 
-// axesOf follows v through broadcasts and through reshapes that add or drop dims of size 1 back to a reduction. axes says for
-// each dim of v along which axis of the reduction's operand it runs, -1 for those that repeat elements or have one.
+// axesOf follows v through broadcasts and through reshapes that add or drop dims of size 1 back to a reduction. axes
+// says for each dim of v along which axis of the reduction's operand it runs, -1 for those that repeat elements or
+// have one.
 func (ev *evaluator) axesOf(v ir.Value) (reduction *ir.Op, axes []int) {
 	op := ev.defs[v]
 	if op == nil {

@@ -211,7 +211,8 @@ func (e *emitter) lane(t weft.DType, v value.Value, i int64) value.Value {
 	return b.NewExtractElement(v, constant.NewInt(types.I32, i))
 }
 
-// wordPairs tells whether a load's lanes are taken as pairs in words: bfloat16, which becomes a float by a shift or a mask.
+// wordPairs tells whether a load's lanes are taken as pairs in words: bfloat16, which becomes a float by a shift or a
+// mask.
 func wordPairs(buf *kernel.Buffer, lanes int) bool { return lanes > 1 && buf.DType == weft.BF16 }
 
 // halfOfWord is lane i of bfloat16 pairs as a float.
@@ -352,8 +353,8 @@ func (e *emitter) shuffle(x *kernel.Expr, v value.Value) value.Value {
 	return b.NewTrunc(word(b.NewZExt(v, types.I32)), register(x.Type))
 }
 
-// round rounds a float to nearest even at the precision of a half type. For bfloat16 that is one instruction: rounded beside a
-// zero, in the high half of a register, it is the float again.
+// round rounds a float to nearest even at the precision of a half type. For bfloat16 that is one instruction: rounded
+// beside a zero, in the high half of a register, it is the float again.
 func (e *emitter) round(half weft.DType, v value.Value) value.Value {
 	b := e.top().block
 	if half == weft.F16 {

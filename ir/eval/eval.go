@@ -19,9 +19,9 @@ type Result struct {
 	Dims    map[string]int64      // the sizes of the symbolic dims
 }
 
-// Run evaluates an entry, on all ranks where there are several (see RunMesh). inputs are the caller's inputs in order; state gives the value of a
-// state that the entry reads, and may be nil where it reads none. Tensors are not written to;
-// those of the result may share memory with the inputs. Errors are diagnostics.
+// Run evaluates an entry, on all ranks where there are several (see RunMesh). inputs are the caller's inputs in order;
+// state gives the value of a state that the entry reads, and may be nil where it reads none. Tensors are not written
+// to; those of the result may share memory with the inputs. Errors are diagnostics.
 func Run(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (*Result, error) {
 	if p.Mesh.Size() > 1 {
 		return RunMesh(p, entry, inputs, state)

@@ -6,9 +6,9 @@ import (
 	"weft/ir"
 )
 
-// columnsPerThread is the number of columns that a thread of a rows group takes where it can: many, since what follows the
-// columns, combining the threads' results, costs each thread the same; but as few as it takes to keep the GPU busy, and so few
-// that what the thread keeps of each whole tensor fits in registers.
+// columnsPerThread is the number of columns that a thread of a rows group takes where it can: many, since what follows
+// the columns, combining the threads' results, costs each thread the same; but as few as it takes to keep the GPU
+// busy, and so few that what the thread keeps of each whole tensor fits in registers.
 func (s scheduler) columnsPerThread(op *ir.Op, full []ir.Dim) int64 {
 	elements := ir.Product(full)
 	words := 0
@@ -63,8 +63,8 @@ func (s scheduler) rows(op *ir.Op) ir.Schedule {
 	return ir.Schedule{Threads: int(threads), Vector: int(v), Rows: int(threads / perRow)}
 }
 
-// rowVector is the number of adjacent elements that a thread of a rows group handles together: 16 bytes of the narrowest whole
-// tensor that it reads or writes; wider ones take several accesses.
+// rowVector is the number of adjacent elements that a thread of a rows group handles together: 16 bytes of the
+// narrowest whole tensor that it reads or writes; wider ones take several accesses.
 func (s scheduler) rowVector(op *ir.Op, full []ir.Dim) int64 {
 	narrowest := ir.F64
 	for _, v := range slices.Concat(op.Regions[0].Params, op.Results) {
@@ -75,8 +75,8 @@ func (s scheduler) rowVector(op *ir.Op, full []ir.Dim) int64 {
 	return s.vector(full, narrowest)
 }
 
-// sharesRows tells whether an operation is a reduction that leaves the innermost axis, so that neighbouring results read
-// neighbouring elements.
+// sharesRows tells whether an operation is a reduction that leaves the innermost axis, so that neighbouring results
+// read neighbouring elements.
 func (s scheduler) sharesRows(op *ir.Op) bool {
 	return op.Kind == ir.OpReduce && !slices.Contains(op.Attrs.(*ir.ReduceAttrs).Axes, len(s.entry.Type(op.Operands[0]).Shape)-1)
 }

@@ -2,8 +2,8 @@ package schedule
 
 import "weft/ir"
 
-// scan schedules a cumulative operation that fills a map group. Where the axis is not the last and there are many rows, each
-// thread has a row, beside that of its neighbour in memory; else threads share a row.
+// scan schedules a cumulative operation that fills a map group. Where the axis is not the last and there are many
+// rows, each thread has a row, beside that of its neighbour in memory; else threads share a row.
 func (s scheduler) scan(op *ir.Op) ir.Schedule {
 	t := s.entry.Type(op.Operands[0])
 	axis := op.Attrs.(*ir.CumulativeAttrs).Axis

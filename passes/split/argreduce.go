@@ -5,8 +5,8 @@ import "weft/ir"
 // argLength is the length of an axis from which threads should share the search for its best element.
 const argLength = 64
 
-// argReduce gives the value of an index of a best element by two reductions, which run in parallel: of the elements, and of the
-// indices of those that are as good. false where one thread for each row is as fast.
+// argReduce gives the value of an index of a best element by two reductions, which run in parallel: of the elements,
+// and of the indices of those that are as good. false where one thread for each row is as fast.
 func (s splitter) argReduce(x ir.Value, a *ir.ArgReduceAttrs) (ir.Value, bool) {
 	t := s.b.Type(x)
 	rows, last := int64(1), a.Axis == t.Rank()-1

@@ -19,8 +19,8 @@ const (
 var operators = map[ir.Combine]ir.Kind{ir.Sum: ir.OpAdd, ir.Mul: ir.OpMultiply, ir.Max: ir.OpMaximum, ir.Min: ir.OpMinimum,
 	ir.And: ir.OpAnd, ir.Or: ir.OpOr, ir.Xor: ir.OpXor}
 
-// cumulative gives the value of a cumulative operation in stages: each part of the axis on its own, then what is before each
-// part, then both together; false where it is best in one. It is float32 at least inside.
+// cumulative gives the value of a cumulative operation in stages: each part of the axis on its own, then what is
+// before each part, then both together; false where it is best in one. It is float32 at least inside.
 func (s splitter) cumulative(x ir.Value, a *ir.CumulativeAttrs) (ir.Value, bool) {
 	t := s.b.Type(x)
 	parts := s.scanParts(t, a.Axis)

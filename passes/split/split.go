@@ -1,6 +1,7 @@
-// Package split does reductions and cumulative operations in stages. One that has too few rows to keep a GPU busy becomes two: one of parts of the rows,
-// whose results are a tensor of its own, and one of the parts. The order in which elements are combined stays fixed by the
-// program. The pass runs before fuse, so that what precedes the reduction joins the first kernel and what follows the second.
+// Package split does reductions and cumulative operations in stages. One that has too few rows to keep a GPU busy
+// becomes two: one of parts of the rows, whose results are a tensor of its own, and one of the parts. The order in
+// which elements are combined stays fixed by the program. The pass runs before fuse, so that what precedes the
+// reduction joins the first kernel and what follows the second.
 package split
 
 import (
@@ -114,7 +115,8 @@ func (s splitter) reduce(x ir.Value, c ir.Combine, axes []int) ir.Value {
 	return s.b.Reduce(c, x, axes...)
 }
 
-// reduceParts cuts the run of axes from lo to hi into parts and reduces each: one axis with an element for each part is left.
+// reduceParts cuts the run of axes from lo to hi into parts and reduces each: one axis with an element for each part
+// is left.
 func (s splitter) reduceParts(x ir.Value, c ir.Combine, lo, hi int, parts int64) ir.Value {
 	shape := s.b.Shape(x)
 	run := ir.Product(shape[lo:hi])
@@ -174,8 +176,8 @@ const (
 	mostParts = 1024
 )
 
-// parts is the number of parts to make of the last run of axes, 1 for none. alone tells whether the reduction has rows enough
-// as it is.
+// parts is the number of parts to make of the last run of axes, 1 for none. alone tells whether the reduction has rows
+// enough as it is.
 func (s splitter) parts(t ir.Type, axes, run []int) (parts int64, alone bool) {
 	rows, columns, length := int64(1), int64(1), int64(1)
 	for i, d := range t.Shape {
