@@ -203,6 +203,7 @@ func (*KernelAttrs) attrs()       {}
 // Direction is a comparison.
 type Direction uint8
 
+// The comparisons: equal, not equal, less, less or equal, greater, greater or equal.
 const (
 	EQ Direction = iota
 	NE
@@ -214,6 +215,7 @@ const (
 
 var directionNames = []string{"EQ", "NE", "LT", "LE", "GT", "GE"}
 
+// String is the name in program text.
 func (d Direction) String() string { return directionNames[d] }
 
 // MarshalText gives the name.
@@ -228,6 +230,7 @@ func (d *Direction) UnmarshalText(text []byte) error {
 // printed.
 type Precision int
 
+// The precisions.
 const (
 	FullPrecision Precision = iota
 	TF32                    // rounded to 10 fraction bits, to nearest, ties away from zero
@@ -235,6 +238,7 @@ const (
 
 var precisionNames = []string{"full", "tf32"}
 
+// String is the name in program text.
 func (p Precision) String() string { return precisionNames[p] }
 
 // MarshalText gives the name.
@@ -248,6 +252,7 @@ func (p *Precision) UnmarshalText(text []byte) error {
 // Combine is an associative way to combine two elements.
 type Combine uint8
 
+// The combinations. On bools, And, Or and Xor are logical.
 const (
 	Sum Combine = iota
 	Mul
@@ -261,6 +266,7 @@ const (
 
 var combineNames = []string{"add", "multiply", "maximum", "minimum", "and", "or", "xor", "assign"}
 
+// String is the name in program text.
 func (c Combine) String() string { return combineNames[c] }
 
 // MarshalText gives the name.
@@ -274,6 +280,7 @@ func (c *Combine) UnmarshalText(text []byte) error {
 // Distribution is how random numbers are distributed.
 type Distribution uint8
 
+// The distributions.
 const (
 	Uniform Distribution = iota // floats in [0, 1): multiples of 2^-24, or of 2^-53, 2^-11, 2^-8 for f64, f16, bf16
 	Normal                      // floats of mean 0 and variance 1
@@ -282,6 +289,7 @@ const (
 
 var distributionNames = []string{"uniform", "normal", "bits"}
 
+// String is the name in program text.
 func (d Distribution) String() string { return distributionNames[d] }
 
 // MarshalText gives the name.
@@ -295,6 +303,7 @@ func (d *Distribution) UnmarshalText(text []byte) error {
 // Group is the kind of a kernel group.
 type Group uint8
 
+// The kinds of kernel groups.
 const (
 	MapGroup       Group = iota // each output element is a function of its index
 	RowsGroup                   // reductions that share rows, kept on chip
@@ -305,6 +314,7 @@ const (
 
 var groupNames = []string{"map", "rows", "contract", "attention", "scatter"}
 
+// String is the name in program text.
 func (g Group) String() string { return groupNames[g] }
 
 // MarshalText gives the name.

@@ -13,6 +13,7 @@ type Given struct {
 	Shape []int64
 }
 
+// String is the type in program text.
 func (g Given) String() string { return TensorOf(g.DType, Consts(g.Shape...)...).String() }
 
 // BindDims finds the sizes of the symbolic dims of a run. given has one element for each input

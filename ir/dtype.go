@@ -6,6 +6,8 @@ import "fmt"
 // Names in program text are StableHLO's.
 type DType uint8
 
+// The element types: bools, signed and unsigned integers by bits, floats by exponent and mantissa bits as in
+// StableHLO, complex numbers by bits of both parts, strings.
 const (
 	InvalidDType DType = iota
 	Bool
@@ -47,6 +49,7 @@ type dtypeInfo struct {
 // DTypeClass groups element types.
 type DTypeClass uint8
 
+// The classes of element types.
 const (
 	ClassBool DTypeClass = iota + 1
 	ClassSigned

@@ -111,6 +111,7 @@ const (
 // Class groups kinds that are treated alike.
 type Class uint8
 
+// The classes of kinds.
 const (
 	ClassSource      Class = iota + 1 // no operands
 	ClassElementwise                  // a scalar function of operands at the same index
@@ -140,6 +141,7 @@ func (k Kind) Info() *KindInfo {
 	return &kinds[k]
 }
 
+// String is the name in program text.
 func (k Kind) String() string { return k.Info().Name }
 
 // ParseKind finds the kind of a name.

@@ -266,6 +266,7 @@ func (b *Block) dropDead(live map[Value]bool) bool {
 // PlaceKind says in what kind of storage a value lives.
 type PlaceKind uint8
 
+// The kinds of places.
 const (
 	Nowhere  PlaceKind = iota
 	InArena            // Index is a buffer

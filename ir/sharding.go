@@ -192,6 +192,7 @@ func (s Sharding) String() string {
 	return "[" + strings.Join(dims, ", ") + "]"
 }
 
+// String is the part in program text: its size, and the axes that divide it.
 func (p Part) String() string {
 	switch len(p.Axes) {
 	case 0:

@@ -16,6 +16,7 @@ type Type struct {
 // TypeKind tells what sort of value a type describes.
 type TypeKind uint8
 
+// The sorts of values.
 const (
 	TensorKind TypeKind = iota
 	SequenceKind

@@ -111,6 +111,7 @@ const (
 // Access says what a kernel may do with the memory behind a pointer argument.
 type Access uint8
 
+// The accesses that a kernel may make, which combine as bits.
 const (
 	Read      Access = 1 << iota // the kernel reads it
 	Write                        // the kernel writes it

@@ -686,4 +686,5 @@ func (b *Builder) FromIndex(x *Expr, t ir.DType) *Expr {
 	return b.node(SExt, t, 0, x).ranged(x.lo, x.hi)
 }
 
+// String is the name of the expression in dumps: x and its number.
 func (x *Expr) String() string { return fmt.Sprintf("x%d", x.ID) }

@@ -20,6 +20,7 @@ type Kernel struct {
 // Space is a memory space.
 type Space uint8
 
+// The memory spaces: of the device, and of a block.
 const (
 	Global Space = iota
 	Shared

@@ -44,6 +44,7 @@ func (m *Module) Entries() []*Function {
 // Position is a place in the source text. Both start at 1; columns count bytes.
 type Position struct{ Line, Column int }
 
+// String is LINE:COLUMN.
 func (p Position) String() string { return fmt.Sprintf("%d:%d", p.Line, p.Column) }
 
 // Error is a syntax or lint error with its place.
@@ -52,6 +53,7 @@ type Error struct {
 	Message string
 }
 
+// Error says what is wrong, and where.
 func (e *Error) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
@@ -71,6 +73,7 @@ const (
 
 var spaceNames = [...]string{"generic", "param", "global", "shared", "const", "local"}
 
+// String is the name that PTX has for the space.
 func (s Space) String() string { return spaceNames[s] }
 
 // ParseSpace reads a state space modifier such as "global" or "shared::cta".
@@ -125,6 +128,7 @@ var typeInfo = [...]struct {
 	TF32: {"tf32", 32}, F32: {"f32", 32}, F64: {"f64", 64},
 }
 
+// String is the suffix of the type in PTX, such as f32.
 func (t Type) String() string { return typeInfo[t].name }
 
 // Bits is the width of a value of the type; 1 for predicates.

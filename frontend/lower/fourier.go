@@ -9,6 +9,7 @@ import (
 // Scaling says by what a Fourier transform of N elements is divided.
 type Scaling uint8
 
+// The scalings: by nothing, by a root, by N.
 const (
 	Unscaled Scaling = iota
 	ByRoot           // sqrt(N)

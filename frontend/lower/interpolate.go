@@ -24,6 +24,7 @@ const (
 // Method says how values between input positions are made.
 type Method int
 
+// The methods: the nearest position, a line through two, a cubic through four (in each dim).
 const (
 	NearestMethod Method = iota
 	LinearMethod
@@ -33,6 +34,7 @@ const (
 // Rounding turns a position into an index, for NearestMethod.
 type Rounding int
 
+// The roundings: to the nearest index, halves down or up, down, up.
 const (
 	RoundPreferFloor Rounding = iota // halves go down
 	RoundPreferCeil                  // halves go up

@@ -5,6 +5,7 @@ import "slices"
 // Status is the exit status of the command for an error of some class.
 type Status int
 
+// The exit statuses of the command.
 const (
 	OK          Status = 0
 	Differs     Status = 1 // --expect, diff, check

@@ -14,12 +14,14 @@ import (
 // Severity orders diagnostics.
 type Severity uint8
 
+// The severities, the worst first.
 const (
 	Error Severity = iota
 	Warning
 	Note
 )
 
+// String is the word in messages: error, warning or note.
 func (s Severity) String() string {
 	return [...]string{"error", "warning", "note"}[s]
 }
@@ -102,6 +104,7 @@ func (d *Diagnostic) Error() string {
 // List is several diagnostics as one error.
 type List []*Diagnostic
 
+// Error says what is wrong, and where.
 func (l List) Error() string {
 	lines := make([]string, len(l))
 	for i, d := range l {

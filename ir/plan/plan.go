@@ -180,6 +180,7 @@ type Grid [3]ir.Dim
 // Access says what a launch does to a buffer.
 type Access string
 
+// The accesses of a launch.
 const (
 	Read      Access = "r"
 	Write     Access = "w"  // all of it is written, nothing read

@@ -25,6 +25,7 @@ type UnavailableError struct {
 	Err    error // the driver's answer, or nil
 }
 
+// Error says what is wrong, and where.
 func (e *UnavailableError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("CUDA is not available: %s: %v", e.Reason, e.Err)
@@ -32,6 +33,7 @@ func (e *UnavailableError) Error() string {
 	return "CUDA is not available: " + e.Reason
 }
 
+// Unwrap gives the cause, for errors.Is and errors.As.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Error is a driver call that failed.
@@ -42,6 +44,7 @@ type Error struct {
 	Text string // out of memory
 }
 
+// Error says what is wrong, and where.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %s (%d): %s", e.Call, e.Name, e.Code, e.Text)
 }
@@ -52,6 +55,7 @@ type LoadError struct {
 	Err error
 }
 
+// Error says what is wrong, and where.
 func (e *LoadError) Error() string {
 	if e.Log == "" {
 		return fmt.Sprintf("load of a kernel image: %v", e.Err)
@@ -59,6 +63,7 @@ func (e *LoadError) Error() string {
 	return fmt.Sprintf("load of a kernel image: %v\n%s", e.Err, e.Log)
 }
 
+// Unwrap gives the cause, for errors.Is and errors.As.
 func (e *LoadError) Unwrap() error { return e.Err }
 
 // Timer is a device that knows when its events happened. Both events must have been recorded

@@ -29,6 +29,7 @@ var faultNames = [...]string{
 	InFlight: "access to bytes in flight",
 }
 
+// String says in words what the kernel did.
 func (k FaultKind) String() string { return faultNames[k] }
 
 // Fault is an error of a running kernel. Of all blocks' faults, that of the lowest block is
@@ -47,6 +48,7 @@ type Fault struct {
 	Message     string
 }
 
+// Error says what is wrong, and where.
 func (f *Fault) Error() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "emulator: %s: kernel %s", f.Kind, f.Kernel)
@@ -73,6 +75,7 @@ type UnsupportedError struct {
 	Message     string
 }
 
+// Error says what is wrong, and where.
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("emulator: kernel %s, PTX line %d: %q: %s", e.Kernel, e.Line, e.Instruction, e.Message)
 }
