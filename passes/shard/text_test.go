@@ -20,7 +20,7 @@ import (
 // strategies with "-" for ":". Lines "//! shard RULE" and "//! input RULE" of a program are rules. The ranks
 // together must give what the whole program gives, with symbolic dims of 5.
 func TestText(t *testing.T) {
-	folders, err := filepath.Glob("testdata/*")
+	folders, err := filepath.Glob("testdata/*_*")
 	if err != nil || len(folders) == 0 {
 		t.Fatal("no programs")
 	}
