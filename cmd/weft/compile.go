@@ -77,7 +77,7 @@ func (a *app) compileCommand() *cobra.Command {
 	flags.StringVar(&f.config, "config", "", "take what flags do not say from `FILE` (weft.yaml)")
 	flags.StringVar(&f.mesh, "mesh", "", "make the program of a `MESH` of ranks: named axes and their sizes, as dp=8,tp=4")
 	flags.StringVar(&f.links, "links", "", "bandwidths between ranks in `GB/s` along axes, for --parallel auto, as dp=50,tp=450")
-	flags.Var((*byteSize)(&f.memoryLimit), "memory-limit", "`SIZE` that a rank may use, for --parallel auto, as 80GB (the target's memory)")
+	flags.Var((*byteSize)(&f.memoryLimit), "memory-limit", "`SIZE` that a rank may use, as 80GB (the target's memory)")
 	flags.StringVar(&f.parallel, "parallel", "", "what the ranks along axes do, as `AXIS:STRATEGY`,...: ddp, zero1, zero2, fsdp, hsdp (over a+b), tp, tp+sp, ep; or auto")
 	flags.StringArrayVar(&f.shard, "shard", nil, "divide parameters whose names match, as `PATTERN=[AXIS,*]`; repeatable")
 	flags.StringArrayVar(&f.shardInput, "shard-input", nil, "divide inputs whose names match, as `PATTERN=[AXIS,*]`; repeatable")

@@ -454,6 +454,10 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte(sampleText(f)))
 	f.Add([]byte(controlText(f)))
 	f.Add([]byte(meshEdited(f)))
+	peer := decode(f, ranksEdited(f))
+	for _, test := range damages {
+		f.Add([]byte(ranksEdited(f, test.edits...)))
+	}
 	f.Add([]byte(`{"version":"1.0","target":"t","entry":"e","steps":[{}]}`))
 	f.Add([]byte(`{"version":"1.0","dims":[{"name":"n"}],"buffers":[{"kind":"arena","size":"n*n - 1","after":[0]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -480,6 +484,10 @@ func FuzzPlan(f *testing.F) {
 		if plan.Verify(p, nil) != nil {
 			return
 		}
+		if plan.VerifyRanks(p) == nil {
+			plan.VerifyPeers([]*plan.Plan{peer, p, peer, peer})
+		}
+		p.Fits(1 << 20)
 		p.Signature()
 		p.ArenaSize()
 		dims := map[string]int64{}

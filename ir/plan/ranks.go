@@ -86,9 +86,7 @@ func (v *rankVerifier) fail(rule, step int, format string, args ...any) *diag.Di
 		place = entryPlace(v.plans[v.plan]) + ", " + place
 	}
 	d := diag.Errorf(diag.RanksDisagree, place, "P%d: %s", rule, fmt.Sprintf(format, args...))
-	if len(v.faults) < maxFaults {
-		v.faults = append(v.faults, d)
-	}
+	v.faults = append(v.faults, d)
 	return d
 }
 
@@ -103,9 +101,12 @@ func (v *rankVerifier) list(list []Step, around []decision) {
 		number := v.next
 		v.next++
 		switch {
+		case len(v.faults) == maxFaults:
+			return
 		case s.Collective != nil:
-			v.agreed(number, s.Collective, around)
-			v.channel(number, s.Collective)
+			if v.agreed(number, s.Collective, around) {
+				v.channel(number, s.Collective)
+			}
 		case s.If != nil:
 			skips := fmt.Sprintf("the if of step %d takes its else branch there", number)
 			v.list(s.If.Then, append(around, decision{number, s.If.Predicate, skips}))
@@ -121,7 +122,7 @@ func (v *rankVerifier) list(list []Step, around []decision) {
 }
 
 // agreed checks P18 for a collective.
-func (v *rankVerifier) agreed(number int, c *Collective, around []decision) {
+func (v *rankVerifier) agreed(number int, c *Collective, around []decision) bool {
 	u := v.uniform
 	axes := u.set(c.Axes)
 	for _, d := range around {
@@ -136,8 +137,9 @@ func (v *rankVerifier) agreed(number int, c *Collective, around []decision) {
 		fault.Note("%s waits at step %d: %s with %s", rankText(v.mesh, waits), number, c.brief(), ranksText(others(v.mesh.Group(waits, c.Axes), waits)))
 		fault.Note("%s skips it when %s", rankText(v.mesh, skips), d.what)
 		fault.Note("buffer %d, the predicate, may differ along %s: %s", d.predicate, name, u.explain(v.plan, u.buffer[v.plan]+d.predicate, axis))
-		return
+		return false
 	}
+	return true
 }
 
 // channel checks P19 for a collective.

@@ -30,7 +30,10 @@ type uniformity struct {
 	edges        [][]carry
 	buffer, step []int // the first of each plan
 	states       map[string]int
-	parent       map[reached]reached // how a node came to an axis; nil but for an explanation
+
+	// For an explanation; nil before the first.
+	parent map[reached]reached // how a node came to an axis
+	flat   [][]Step
 }
 
 // carry is a way from one node to another.
@@ -241,42 +244,43 @@ func (u *uniformity) record(from int, e carry, more axisSet) {
 func (u *uniformity) explain(plan, node int, axis axisSet) string {
 	if u.parent == nil {
 		u.parent = map[reached]reached{}
+		for _, p := range u.plans {
+			u.flat = append(u.flat, p.Flat())
+		}
 		u.propagate()
 	}
-	at, way := reached{node, axis}, []string(nil)
+	way := []reached{{node, axis}} // backwards
 	for {
-		from, ok := u.parent[at]
+		from, ok := u.parent[way[len(way)-1]]
 		if !ok {
 			break
 		}
-		if s := u.stepText(plan, at.node); s != "" && at.node != node {
-			way = append(way, s)
-		}
-		at = from
+		way = append(way, from)
 	}
-	text := u.origin(plan, at)
+	text := u.origin(plan, way[len(way)-1])
 	const most = 6
-	for i := range way {
-		if i == most {
+	steps := 0
+	for i := len(way) - 2; i > 0; i-- {
+		s := u.stepText(plan, way[i].node)
+		if s == "" {
+			continue
+		}
+		if steps++; steps > most {
 			return text + ", and so on"
 		}
-		text += ", " + way[len(way)-1-i]
+		text += ", " + s
 	}
 	return text
 }
 
-// stepText names the step of a node in words that follow "comes by".
+// stepText says that the step of a node brings a difference on; "" for a node that is none.
 func (u *uniformity) stepText(plan, node int) string {
 	i := node - u.step[plan]
-	if i < 0 || i >= u.plans[plan].count() {
+	if i < 0 || i >= len(u.flat[plan]) || u.flat[plan][i].Wait != nil {
 		return ""
 	}
-	s := u.plans[plan].Flat()[i]
-	switch {
-	case s.If != nil || s.While != nil:
+	if s := u.flat[plan][i]; s.If != nil || s.While != nil {
 		return fmt.Sprintf("which step %d decides by", i)
-	case s.Wait != nil:
-		return ""
 	}
 	return fmt.Sprintf("which step %d reads", i)
 }
@@ -296,8 +300,8 @@ func (u *uniformity) origin(plan int, at reached) string {
 			}
 			return fmt.Sprintf("buffer %d%s has another size by %s", i, other, ir.RankSymbol(axis))
 		}
-		if i := at.node - u.step[k]; i >= 0 && i < p.count() {
-			if c := p.Flat()[i].Collective; c != nil {
+		if i := at.node - u.step[k]; i >= 0 && i < len(u.flat[k]) {
+			if c := u.flat[k][i].Collective; c != nil {
 				return fmt.Sprintf("step %d%s, %s, gives each rank along %s another share", i, other, c.Kind, axis)
 			}
 			return fmt.Sprintf("step %d%s passes %s to a kernel", i, other, ir.RankSymbol(axis))
