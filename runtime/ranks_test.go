@@ -242,6 +242,19 @@ func TestWrongRanks(t *testing.T) {
 	}
 }
 
+// TestRanksDisagree refuses to open a plan in which ranks may decide differently about a collective.
+func TestRanksDisagree(t *testing.T) {
+	a := meshArtifact(t, strings.NewReplacer(
+		`"shard":[[{"size":"n","axes":["dp"]}],[{"size":"2"}]]}],
+"outputs":[{"name":"y"`, `"shard":[[{"size":"n","axes":["dp"]}],[{"size":"2"}]]},{"name":"p","dtype":"i1","shape":["1"],"shard":[[{"size":"3","axes":["tp"]}]]}],
+"outputs":[{"name":"y"`,
+		`{"kind":"arena","size":"8*floordiv(n + 1, 2)"}]`, `{"kind":"arena","size":"8*floordiv(n + 1, 2)"},{"kind":"input","index":1,"size":"1"}]`,
+		`"label":"loss at model.py:4"}}]`, `"label":"loss at model.py:4"}}],"else":[{"copy":{"from":2,"to":1}}]}}]`,
+		` {"collective":{"kind":"all_reduce","from":2`, ` {"if":{"predicate":3,"then":[{"collective":{"kind":"all_reduce","from":2`).Replace)
+	_, err := runtime.OpenRanks(a, members(t, 6, time.Second, nil), runtime.Options{})
+	wantError(t, err, diag.RanksDisagree, `entry "sum", step 2`, "rank 1 (dp=0,tp=1) waits at step 2", "loss at model.py:4", `input 1, "p", is divided over tp`)
+}
+
 // TestMeshMismatch has plans that are not for the manifest's mesh or states.
 func TestMeshMismatch(t *testing.T) {
 	for name, edit := range map[string][2]string{
