@@ -54,7 +54,7 @@ type Choice struct {
 	Parallel   string     `json:"parallel"`
 	Compute    float64    `json:"compute_seconds"`
 	Exchange   float64    `json:"exchange_seconds"`
-	Memory     int64      `json:"bytes"` // states and the largest values live at a time
+	Memory     int64      `json:"bytes"` // states, inputs, and the largest values live at a time
 	Fits       bool       `json:"fits"`
 }
 
@@ -152,7 +152,7 @@ func estimate(p *ir.Program, r *Report, m ir.Mesh, h Hardware) Choice {
 	peak := 0.0
 	for _, e := range p.Entries {
 		c.Compute += compute(p, e, h)
-		peak = max(peak, live(p, e))
+		peak = max(peak, live(p, e)+inputs(p, e))
 	}
 	for _, x := range r.Collectives {
 		c.Exchange += exchange(p, x, m, h)
@@ -196,6 +196,17 @@ func compute(p *ir.Program, e *ir.Entry, h Hardware) float64 {
 			}
 		}
 	})
+	return total
+}
+
+// inputs is the size of what the caller gives.
+func inputs(p *ir.Program, e *ir.Entry) float64 {
+	total := 0.0
+	for i, in := range e.Inputs {
+		if in.State == "" {
+			total += size(p, e.Type(e.Body.Params[i]).Bytes())
+		}
+	}
 	return total
 }
 
