@@ -38,6 +38,32 @@ func compileTo(t *testing.T, files []weft.File, config weft.Config) (*weft.Compi
 	return c, a
 }
 
+// emulated opens a session on the emulator, which is closed with the test.
+func emulated(t *testing.T, a *artifact.Artifact) *runtime.Session {
+	t.Helper()
+	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
+// stateOf looks states up: what runs have left, else the artifact's.
+func stateOf(t *testing.T, a *artifact.Artifact, left map[string]*ir.Tensor) func(string) (*ir.Tensor, error) {
+	t.Helper()
+	source, err := a.Weights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string) (*ir.Tensor, error) {
+		if v, ok := left[name]; ok {
+			return v, nil
+		}
+		return weights.Load(source, name)
+	}
+}
+
 func readReference(t *testing.T, path string) map[string]*ir.Tensor {
 	t.Helper()
 	_, tensors, closer, err := weights.ReadTensors(path, "in.0")
@@ -61,22 +87,9 @@ func TestPrefillAndDecode(t *testing.T) {
 	if got, want := initOutputs(c.Scheduled), initOutputs(alone.Scheduled); got != want {
 		t.Errorf("%d states are prepared for two entries, %d for one", got, want)
 	}
-	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	source, err := a.Weights()
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := emulated(t, a)
 	states := map[string]*ir.Tensor{}
-	state := func(name string) (*ir.Tensor, error) {
-		if v, ok := states[name]; ok {
-			return v, nil
-		}
-		return weights.Load(source, name)
-	}
+	state := stateOf(t, a, states)
 	steps := []struct{ entry, reference string }{{"prefill", "cache_prefill/io"}, {"decode", "cache_decode/io_step0"}, {"decode", "cache_decode/io_step1"}, {"decode", "cache_decode/io_step2"}}
 	for i, step := range steps {
 		tensors := readReference(t, filepath.Join("testdata/models", step.reference+".safetensors"))
@@ -124,22 +137,9 @@ func testSteps(t *testing.T, model string) {
 		t.Fatalf("steps: %v, %v; want at least three", references, err)
 	}
 	c, a := compileTo(t, []weft.File{{Path: model}}, weft.Config{Targets: []string{"sm_80"}, Weights: "embed"})
-	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	source, err := a.Weights()
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := emulated(t, a)
 	states := map[string]*ir.Tensor{}
-	state := func(name string) (*ir.Tensor, error) {
-		if v, ok := states[name]; ok {
-			return v, nil
-		}
-		return weights.Load(source, name)
-	}
+	state := stateOf(t, a, states)
 	entry := c.Imported.Entries[0].Name
 	for i, reference := range references {
 		tensors := readReference(t, reference)

@@ -1,7 +1,6 @@
 package weft_test
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -11,9 +10,6 @@ import (
 	"weft"
 	"weft/frontend/weights"
 	"weft/ir"
-	"weft/runtime"
-	"weft/runtime/artifact"
-	"weft/runtime/emu"
 )
 
 // narrowMargin is how much larger weft's error may be than PyTorch's.
@@ -64,26 +60,8 @@ func TestNarrowTypes(t *testing.T) {
 }
 
 func testNarrow(t *testing.T, name, model string, tensors map[string]*ir.Tensor) {
-	out := filepath.Join(t.TempDir(), "model.weft")
-	c, err := weft.Compile(context.Background(), weft.Options{Config: weft.Config{Targets: []string{"sm_90a"}, Weights: "embed"},
-		Files: []weft.File{{Path: model}}, Jobs: 2}, weft.StagePTX)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.Write(out); err != nil {
-		t.Fatal(err)
-	}
-	a, err := artifact.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
+	c, a := compileTo(t, []weft.File{{Path: model}}, weft.Config{Targets: []string{"sm_90a"}, Weights: "embed"})
+	session := emulated(t, a)
 	r, err := session.Run(c.Imported.Entries[0].Name, numbered(tensors, "in."))
 	if err != nil {
 		t.Fatal(err)

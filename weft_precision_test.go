@@ -15,8 +15,6 @@ import (
 	"weft/passes"
 	"weft/passes/canonicalize"
 	"weft/passes/precision"
-	"weft/runtime"
-	"weft/runtime/emu"
 )
 
 // TestPrecision compares models under policies with PyTorch's float32 results. The error, as the
@@ -41,11 +39,7 @@ func TestPrecision(t *testing.T) {
 			folder := "testdata/models/" + test.model
 			tensors := readReference(t, folder+"/io.safetensors")
 			c, a := compileTo(t, []weft.File{{Path: folder + "/model.pt2"}}, weft.Config{Targets: []string{"sm_90a"}, Weights: "embed", Settings: passes.Settings{Precision: test.policy}})
-			session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer session.Close()
+			session := emulated(t, a)
 			inputs := numbered(tensors, "in.")
 			r, err := session.Run(c.Imported.Entries[0].Name, inputs)
 			if err != nil {

@@ -118,11 +118,7 @@ func testReference(t *testing.T, name string, p *ir.Program, a *artifact.Artifac
 		t.Fatal(err)
 	}
 	defer closer.Close()
-	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
+	session := emulated(t, a)
 	inputs := numbered(tensors, "in.")
 	source, err := a.Weights()
 	if err != nil {

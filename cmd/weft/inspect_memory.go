@@ -49,16 +49,7 @@ func (a *app) inspectMemory(m *model, f *inspectFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		return a.printJSON(reports)
-	}
-	for i, r := range reports {
-		if i > 0 {
-			a.printf("\n")
-		}
-		a.printMemory(r)
-	}
-	return nil
+	return printReports(a, reports, f.asJSON, a.printMemory)
 }
 
 func stepText(s plan.Step) string {

@@ -222,16 +222,7 @@ func (a *app) inspectComm(m *model, f *inspectFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		return a.printJSON(reports)
-	}
-	for i, r := range reports {
-		if i > 0 {
-			a.printf("\n")
-		}
-		a.printComm(r)
-	}
-	return nil
+	return printReports(a, reports, f.asJSON, a.printComm)
 }
 
 func (a *app) printComm(r commReport) {

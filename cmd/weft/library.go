@@ -199,23 +199,34 @@ func (s *deviceSession) run(ctx context.Context, entry string, inputs []*ir.Tens
 	return result.Outputs, nil
 }
 
+// replay runs a binding n times, and calls each when a run has ended.
+func replay(ctx context.Context, b interface {
+	ReplayContext(context.Context) error
+	Synchronize() error
+}, n int, each func()) error {
+	for range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := b.ReplayContext(ctx); err != nil {
+			return err
+		}
+		if err := b.Synchronize(); err != nil {
+			return err
+		}
+		each()
+	}
+	return nil
+}
+
 func (s *deviceSession) repeat(ctx context.Context, entry string, inputs []*ir.Tensor, n int, each func()) ([]*ir.Tensor, error) {
 	b, err := s.Session.Bind(entry, inputs)
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
-	for range n {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := b.ReplayContext(ctx); err != nil {
-			return nil, err
-		}
-		if err := b.Synchronize(); err != nil {
-			return nil, err
-		}
-		each()
+	if err := replay(ctx, b, n, each); err != nil {
+		return nil, err
 	}
 	return b.Download()
 }

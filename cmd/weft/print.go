@@ -65,3 +65,17 @@ func plural(n int, noun string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
+
+// printReports prints reports one after the other with an empty line between, or as one JSON array.
+func printReports[T any](a *app, reports []T, asJSON bool, print func(T)) error {
+	if asJSON {
+		return a.printJSON(reports)
+	}
+	for i, r := range reports {
+		if i > 0 {
+			a.printf("\n")
+		}
+		print(r)
+	}
+	return nil
+}

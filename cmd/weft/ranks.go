@@ -172,17 +172,8 @@ func (s *ranksSession) repeat(ctx context.Context, entry string, inputs []*ir.Te
 		return nil, err
 	}
 	defer b.Close()
-	for range n {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := b.ReplayContext(ctx); err != nil {
-			return nil, err
-		}
-		if err := b.Synchronize(); err != nil {
-			return nil, err
-		}
-		each()
+	if err := replay(ctx, b, n, each); err != nil {
+		return nil, err
 	}
 	r, err := b.Download()
 	if err = s.ended(err); err != nil {

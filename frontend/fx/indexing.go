@@ -372,15 +372,19 @@ func (c *call) scatterReduce() ir.Value {
 		return r
 	}
 	ones, zeros := c.b.FullLike(src, 1), c.b.FullLike(x, 0)
-	counts := c.scatterInto(zeros, ir.Sum, ones)
+	return c.scatteredMean(r, c.scatterInto(zeros, ir.Sum, ones), include)
+}
+
+// scatteredMean divides sums by how many were added to each, and by one more where what was there counts.
+func (c *call) scatteredMean(sums, counts ir.Value, include bool) ir.Value {
 	if include {
 		counts = lower.AddScalar(c.b, counts, 1)
 	}
 	counts = c.b.Binary(ir.OpMaximum, counts, c.b.FullLike(counts, 1))
-	if c.b.DType(r).IsFloat() {
-		return c.b.Binary(ir.OpDivide, r, counts)
+	if c.b.DType(sums).IsFloat() {
+		return c.b.Binary(ir.OpDivide, sums, counts)
 	}
-	return lower.FloorDiv(c.b, r, counts)
+	return lower.FloorDiv(c.b, sums, counts)
 }
 
 // indexReduce combines slices of source into self; the mean divides by the contributions.
@@ -396,15 +400,7 @@ func (c *call) indexReduce() ir.Value {
 	if mode != "mean" {
 		return r
 	}
-	counts := c.putInto(c.b.FullLike(x, 0), ir.Sum, c.b.FullLike(src, 1))
-	if include {
-		counts = lower.AddScalar(c.b, counts, 1)
-	}
-	counts = c.b.Binary(ir.OpMaximum, counts, c.b.FullLike(counts, 1))
-	if c.b.DType(r).IsFloat() {
-		return c.b.Binary(ir.OpDivide, r, counts)
-	}
-	return lower.FloorDiv(c.b, r, counts)
+	return c.scatteredMean(r, c.putInto(c.b.FullLike(x, 0), ir.Sum, c.b.FullLike(src, 1)), include)
 }
 
 // put writes source at flat places of self.

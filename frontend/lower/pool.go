@@ -148,7 +148,6 @@ const maxBins = 1 << 20
 // averageBins averages bins along one axis: windows where they have one size, else a product
 // with the matrix of bins.
 func averageBins(b *ir.Builder, x ir.Value, axis int, size, n int64) ir.Value {
-	rank := b.Rank(x)
 	if size%n == 0 {
 		shape := b.Shape(x)
 		split := slices.Concat(shape[:axis], ir.Consts(n, size/n), shape[axis+1:])
@@ -161,19 +160,7 @@ func averageBins(b *ir.Builder, x ir.Value, axis int, size, n int64) ir.Value {
 			bins.SetFloat(j*n+k, 1/float64(end-start))
 		}
 	}
-	y := b.DotGeneral(x, b.Constant(bins), &ir.DotAttrs{LhsContract: []int{axis}, RhsContract: []int{0}})
-	permutation := make([]int, rank)
-	for i := range permutation {
-		switch {
-		case i < axis:
-			permutation[i] = i
-		case i == axis:
-			permutation[i] = rank - 1
-		default:
-			permutation[i] = i - 1
-		}
-	}
-	return b.Transpose(y, permutation)
+	return MoveLast(b, b.DotGeneral(x, b.Constant(bins), &ir.DotAttrs{LhsContract: []int{axis}, RhsContract: []int{0}}), axis)
 }
 
 // AdaptiveMaxPool takes the largest element of each bin, as AdaptiveAvgPool cuts them.
