@@ -221,7 +221,7 @@ def table(root):
     print('\n## What does not work\n\nBy how many models it concerns.\n\n| | cause | models |\n|---|---|---|')
     for (code, cause), where in sorted(causes.items(), key=lambda x: (-len(x[1]), x[0])):
         print(f'| {code} | {cause.replace("|", "/")} | {", ".join(where)} |')
-    for library in 'transformers', 'torchvision', 'timm':
+    for library in 'transformers', 'torchvision', 'timm', 'PyTorch':
         print(f'\n## {library}\n\n| model | {" | ".join(VARIANTS)} |\n|---|---|---|---|')
         for row in rows:
             if row[0] == library:
@@ -232,7 +232,7 @@ HEAD = """# Coverage
 
 Architectures of transformers, torchvision and timm, and what becomes of them: exported, compiled, and run on the emulator
 against PyTorch. `testdata/export/recipes/sweep.py` wrote this page; `catalogue.py` beside it has the configurations, which are tiny
-(two layers, width 32) for transformers, and small images for the others, with random weights. Versions: {versions}.
+(two layers, width 32) for transformers, and small images for the others, with random weights. Those under PyTorch are `patterns.py`. Versions: {versions}.
 
 - **static**: a `.pt2` with fixed sizes. **dynamic**: a `.pt2` with symbolic batch, and length for text, run with other sizes than
   it was exported with. **onnx**: with fixed sizes by `torch.onnx.export(dynamo=True)`.
