@@ -15,8 +15,8 @@ import (
 // be the same on ranks whose plans have it at the same place and prove that it does not differ between
 // ranks. A collective holds up its rank until all of its group are at it, also where it is
 // asynchronous: an order that works so works on streams too. Ranks that behave alike are looked
-// at once, so that the time hangs on the number of distinct plans; equal ones share a pointer at best. The error is a diag.List,
-// with which ranks wait for what at which step.
+// at once, so that the time hangs on the number of distinct plans; equal ones share a pointer at best. The error is a
+// diag.List, with which ranks wait for what at which step.
 func VerifyPeers(plans []*Plan) error {
 	if len(plans) == 0 {
 		return nil
