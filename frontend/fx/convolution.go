@@ -265,7 +265,7 @@ func addLossRules(t map[string]rule) {
 	})
 	nll := func(c *call) []ir.Value {
 		x := c.tensor("self")
-		loss, total := lower.NLL(c.b, x, c.tensor("target"), c.optional("weight"), c.reduction(), c.int("ignore_index", -100))
+		loss, total := lower.NegativeLogLikelihood(c.b, x, c.tensor("target"), c.optional("weight"), c.reduction(), c.int("ignore_index", -100))
 		return []ir.Value{loss, total}
 	}
 	for _, name := range []string{"nll_loss", "nll_loss2d", "nll_loss_nd"} {

@@ -232,7 +232,7 @@ func (c *call) attention() ir.Value {
 	if p := c.float("dropout_p", 0); p != 0 {
 		return c.droppedAttention(q, k, v, mask, scale, p)
 	}
-	return lower.SDPA(c.b, q, k, v, mask, scale, c.bool("is_causal", false))
+	return lower.ScaledDotProductAttention(c.b, q, k, v, mask, scale, c.bool("is_causal", false))
 }
 
 // sameBatch broadcasts the dims before the heads.
@@ -290,7 +290,7 @@ func (c *call) flashAttention() []ir.Value {
 		c.bad("operands that are not of rank 4")
 	}
 	scale, mask, causal := c.attentionScale(q), c.optional("attn_mask"), c.bool("is_causal", false)
-	out := lower.SDPA(c.b, q, k, v, mask, scale, causal)
+	out := lower.ScaledDotProductAttention(c.b, q, k, v, mask, scale, causal)
 	sums := lower.LogSumExp(c.b, c.scores(q, k, mask, scale, causal), []int{3}, false)
 	return []ir.Value{out, sums}
 }

@@ -28,11 +28,11 @@ func Reduced(b *ir.Builder, x ir.Value, r Reduction) ir.Value {
 	return x
 }
 
-// NLL is the negative log likelihood: -weight[t] * logp[n, t, ...] for logp [N, C, ...] (or
+// NegativeLogLikelihood is -weight[t] * logp[n, t, ...] for logp [N, C, ...] (or
 // [C]) and class indices target [N, ...] (or []). weight [C] may be ir.NoValue. Elements whose
 // target is ignore give 0 and do not count in the mean. total is the sum of weights that the
 // mean divides by.
-func NLL(b *ir.Builder, logp, target, weight ir.Value, r Reduction, ignore int64) (loss, total ir.Value) {
+func NegativeLogLikelihood(b *ir.Builder, logp, target, weight ir.Value, r Reduction, ignore int64) (loss, total ir.Value) {
 	axis := min(1, b.Rank(logp)-1)
 	kept := b.Compare(ir.NE, target, b.Full(b.Type(target), float64(ignore)))
 	class := b.Select(kept, target, b.FullLike(target, 0))
@@ -70,7 +70,7 @@ func pickClass(b *ir.Builder, x, class ir.Value, axis int) ir.Value {
 	return b.Gather(x, class, a)
 }
 
-// CrossEntropy is NLL of the log-softmax, with label smoothing; target may also hold class
+// CrossEntropy is NegativeLogLikelihood of the log-softmax, with label smoothing; target may also hold class
 // probabilities in the shape of x. Narrow floats compute in float32.
 func CrossEntropy(b *ir.Builder, x, target, weight ir.Value, r Reduction, ignore int64, smoothing float64) ir.Value {
 	return InFloat32(b, func(v []ir.Value) ir.Value {
@@ -79,7 +79,7 @@ func CrossEntropy(b *ir.Builder, x, target, weight ir.Value, r Reduction, ignore
 		if b.DType(target).IsFloat() {
 			return probabilityLoss(b, logp, b.Convert(target, b.DType(logp)), v[1], axis, r, smoothing)
 		}
-		loss, total := NLL(b, logp, target, v[1], r, ignore)
+		loss, total := NegativeLogLikelihood(b, logp, target, v[1], r, ignore)
 		if smoothing == 0 {
 			return loss
 		}

@@ -382,11 +382,11 @@ func AddBias(b *ir.Builder, bias ir.Value, product func(to ir.DType) ir.Value, t
 	return b.Convert(b.Binary(ir.OpAdd, p, like(b, b.Convert(bias, wide), p)), to)
 }
 
-// SDPA is softmax(q k^T * scale + mask) v with q [..., S, D], k [..., T, D], v [..., T, E]
+// ScaledDotProductAttention is softmax(q k^T * scale + mask) v with q [..., S, D], k [..., T, D], v [..., T, E]
 // of rank 3 or more, whose leading dims broadcast (the heads of k and v may also divide those
 // of q). mask is ir.NoValue, bool (false hides) or an additive bias. Causal position s sees
 // t <= s.
-func SDPA(b *ir.Builder, q, k, v, mask ir.Value, scale float64, causal bool) ir.Value {
+func ScaledDotProductAttention(b *ir.Builder, q, k, v, mask ir.Value, scale float64, causal bool) ir.Value {
 	shape := b.Shape(q)
 	rank := len(shape)
 	var lead []ir.Dim

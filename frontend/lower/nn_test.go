@@ -74,11 +74,11 @@ func TestNN(t *testing.T) {
 			return y
 		}, []float64{1.5, 3, 4.5}},
 		"nll ignores": {doubles([]float64{-1, -2, -3, -4}, 2, 2), func(b *ir.Builder, x ir.Value) ir.Value {
-			loss, _ := NLL(b, x, b.Constant(ir.I64s([]int64{1, -100})), none, ReduceMean, -100)
+			loss, _ := NegativeLogLikelihood(b, x, b.Constant(ir.I64s([]int64{1, -100})), none, ReduceMean, -100)
 			return loss
 		}, []float64{2}},
 		"attention of rank 3": {doubles([]float64{0, 0, 0, 3, 3, 3}, 2, 3, 1), func(b *ir.Builder, x ir.Value) ir.Value {
-			return SDPA(b, b.FullLike(x, 0), x, b.Iota(ir.F64, b.Shape(x), 1), none, 1, true)
+			return ScaledDotProductAttention(b, b.FullLike(x, 0), x, b.Iota(ir.F64, b.Shape(x), 1), none, 1, true)
 		}, []float64{0, 0.5, 1, 0, 0.5, 1}},
 		"matmul of a batch and a vector": {doubles([]float64{1, 2, 3, 4}, 1, 2, 2), func(b *ir.Builder, x ir.Value) ir.Value {
 			return Matmul(b, x, b.Full(ir.TensorOf(ir.F64, ir.Const(2)), third))

@@ -39,7 +39,7 @@ func nllLoss(n *node) {
 	x := n.in(0)
 	target := n.target(x)
 	n.set(lower.InFloat32(n.b, func(v []ir.Value) ir.Value {
-		loss, _ := lower.NLL(n.b, v[0], target, v[1], n.reductionAttr(), n.ignored())
+		loss, _ := lower.NegativeLogLikelihood(n.b, v[0], target, v[1], n.reductionAttr(), n.ignored())
 		return loss
 	}, x, n.classWeights(x)))
 }
@@ -50,7 +50,7 @@ func softmaxCrossEntropyLoss(n *node) {
 	var logp ir.Value
 	loss := lower.InFloat32(n.b, func(v []ir.Value) ir.Value {
 		logp = lower.LogSoftmax(n.b, v[0], 1)
-		loss, _ := lower.NLL(n.b, logp, target, v[1], n.reductionAttr(), n.ignored())
+		loss, _ := lower.NegativeLogLikelihood(n.b, logp, target, v[1], n.reductionAttr(), n.ignored())
 		return loss
 	}, x, n.classWeights(x))
 	n.set(loss, n.b.Convert(logp, n.b.DType(x)))
