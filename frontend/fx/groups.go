@@ -198,7 +198,15 @@ func givenMesh(given ir.Mesh, world *processGroup, parts []*processGroup) ir.Mes
 		for i, g := range parts {
 			names[i] = g.name()
 		}
-		fail(diag.BadMesh, "", "the mesh %s does not have the process groups of the model as axes: %s", given, strings.Join(names, ", "))
+		d := diag.Errorf(diag.BadMesh, "", "the mesh %s does not have the process groups of the model as axes: %s", given, strings.Join(names, ", "))
+		if rest := len(given.Axes) - len(parts); rest > 0 {
+			example := ir.Mesh{Axes: slices.Clone(given.Axes)}
+			for i, name := range names {
+				example.Axes[rest+i].Name = name
+			}
+			d.Suggest("use their names, and any for axes that no collective uses: --mesh %s, if they are the last", example)
+		}
+		ir.Fail(d)
 	}
 	for i, g := range parts {
 		a := given.Axes[min(i, len(given.Axes)-1)]
