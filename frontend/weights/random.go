@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"io"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -91,11 +94,32 @@ func (r *randomReader) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	n := min(int64(len(p)), r.size-off)
-	r.fill(p[:n], off)
+	r.fillParallel(p[:n], off)
 	if n < int64(len(p)) {
 		return int(n), io.EOF
 	}
 	return int(n), nil
+}
+
+// stripe is how much one goroutine fills at a time; whole elements of every type.
+const stripe = 1 << 18
+
+// fillParallel fills large parts on all cores: a model's weights are billions of elements.
+func (r *randomReader) fillParallel(p []byte, off int64) {
+	if len(p) <= stripe {
+		r.fill(p, off)
+		return
+	}
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for at := 0; at < len(p); at += stripe {
+		part := p[at:min(at+stripe, len(p))]
+		group.Go(func() error {
+			r.fill(part, off+int64(at))
+			return nil
+		})
+	}
+	_ = group.Wait() // fill cannot fail
 }
 
 // fill writes the bytes from off; off and the length need not be those of whole elements.
@@ -116,12 +140,23 @@ func (r *randomReader) fill(p []byte, off int64) {
 		return
 	}
 	size := int64(bits / 8)
+	if part == ir.BF16 && off%2 == 0 && !r.variance {
+		for ; len(p) >= 2; p, off = p[2:], off+2 {
+			binary.LittleEndian.PutUint16(p, roundBF16(float32(r.value(off/2))))
+		}
+	}
 	one := ir.NewTensor(part, 1)
 	for len(p) > 0 {
 		one.SetFloat(0, r.value(off/size))
 		n := copy(p, one.Data[off%size:])
 		p, off = p[n:], off+int64(n)
 	}
+}
+
+// roundBF16 rounds a finite number to the nearest bfloat16, ties to even.
+func roundBF16(v float32) uint16 {
+	b := math.Float32bits(v)
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }
 
 // part is the real type that elements consist of, and its bits; InvalidDType for types whose

@@ -74,7 +74,7 @@ func (pt *partitioner) regroup(from ir.Sharding, to []ir.Dim) ir.Sharding {
 	var queue []ir.Part
 	for _, parts := range from {
 		for _, p := range parts {
-			if !p.Size.Is(1) {
+			if !p.Size.Is(1) || len(p.Axes) > 0 {
 				queue = append(queue, p)
 			}
 		}
@@ -96,6 +96,9 @@ func (pt *partitioner) regroup(from ir.Sharding, to []ir.Dim) ir.Sharding {
 
 // take takes factors off a list until their product is d.
 func (pt *partitioner) take(queue []ir.Part, d ir.Dim) (parts, left []ir.Part, ok bool) {
+	if d.Is(1) && len(queue) > 0 && queue[0].Size.Is(1) {
+		return queue[:1:1], queue[1:], true // one element that some rank has
+	}
 	for !d.Is(1) {
 		if len(queue) == 0 || d.Is(0) || queue[0].Size.Is(0) {
 			return nil, nil, false

@@ -88,7 +88,7 @@ type generator struct {
 func (g *generator) n(k int) int { return g.r.IntN(k) }
 
 func (g *generator) dim() ir.Dim {
-	return []ir.Dim{ir.Sym("n"), ir.Const(2), ir.Const(3), ir.Const(4), ir.Const(6), ir.Const(8)}[g.n(6)]
+	return []ir.Dim{ir.Sym("n"), ir.Const(1), ir.Const(2), ir.Const(3), ir.Const(4), ir.Const(6), ir.Const(8)}[g.n(7)]
 }
 
 func (g *generator) shape(rank int) []ir.Dim {
