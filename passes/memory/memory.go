@@ -73,21 +73,78 @@ type placed struct {
 	buffer ir.ArenaBuffer
 }
 
-// arrange puts buffers into the arena, the largest first, so that small ones fill the gaps.
-// Sizes that are not comparable keep the order of the steps.
+// arrange puts buffers into the arena. The offset of one is the largest end of the earlier ones that
+// live with it, so the order decides how well they pack. Several orders are tried, and the one kept
+// that needs least at middling sizes.
 func arrange(m *ir.Memory, live []placed) {
-	slices.SortStableFunc(live, func(a, b placed) int {
-		return cmp.Compare(typical(b.buffer.Size), typical(a.buffer.Size))
-	})
-	for i, p := range live {
-		for j, other := range live[:i] {
-			if p.buffer.First <= other.buffer.Last && other.buffer.First <= p.buffer.Last {
+	bySize := func(a, b placed) int { return cmp.Compare(typical(b.buffer.Size), typical(a.buffer.Size)) }
+	byLife := func(a, b placed) int {
+		return cmp.Compare(b.buffer.Last-b.buffer.First, a.buffer.Last-a.buffer.First)
+	}
+	sorted := slices.Clone(live)
+	slices.SortStableFunc(sorted, bySize)
+	lasting := slices.Clone(live)
+	slices.SortStableFunc(lasting, bySize)
+	slices.SortStableFunc(lasting, byLife)
+	var best []placed
+	least := int64(-1)
+	for _, order := range [][]placed{sorted, layers(sorted), layers(lasting)} {
+		if end := stack(order); least < 0 || end < least {
+			best, least = order, end
+		}
+	}
+	for i, p := range best {
+		p.buffer.After = nil
+		for j, other := range best[:i] {
+			if meet(p, other) {
 				p.buffer.After = append(p.buffer.After, j)
 			}
 		}
 		m.Buffers = append(m.Buffers, p.buffer)
 		m.Places[p.value] = ir.Place{Kind: ir.InArena, Index: i}
 	}
+}
+
+// meet tells whether two buffers live at a time.
+func meet(a, b placed) bool {
+	return a.buffer.First <= b.buffer.Last && b.buffer.First <= a.buffer.Last
+}
+
+// layers orders buffers by layers of which the members never live at a time: each takes, in the order
+// given, what fits beside those it has. Buffers that follow one another, as those between the
+// layers of a model, alternate between two layers instead of climbing.
+func layers(live []placed) []placed {
+	left := live
+	var order []placed
+	for len(left) > 0 {
+		var layer, rest []placed // the layer by first step
+		for _, p := range left {
+			at, _ := slices.BinarySearchFunc(layer, p, func(x, p placed) int { return cmp.Compare(x.buffer.First, p.buffer.First) })
+			if at < len(layer) && meet(layer[at], p) || at > 0 && meet(layer[at-1], p) {
+				rest = append(rest, p)
+				continue
+			}
+			layer = slices.Insert(layer, at, p)
+		}
+		order, left = append(order, layer...), rest
+	}
+	return order
+}
+
+// stack is the size of the arena for an order, at middling sizes.
+func stack(order []placed) int64 {
+	ends := make([]int64, len(order))
+	highest := int64(0)
+	for i, p := range order {
+		for j := range i {
+			if meet(p, order[j]) {
+				ends[i] = max(ends[i], ends[j])
+			}
+		}
+		ends[i] += typical(p.buffer.Size)
+		highest = max(highest, ends[i])
+	}
+	return highest
 }
 
 // typical is a size with every symbol at a middling value, to order by.
