@@ -46,7 +46,7 @@ def inputs(name, ranks, path):
     header = {f'in.{i}': {'dtype': 'BF16', 'shape': [size // 2], 'data_offsets': [i * size, (i + 1) * size]} for i in range(n)}
     text = json.dumps(header).encode()
     text += b' ' * (-len(text) % 8)
-    with open(path, 'wb') as f:  # sparse
+    with open(path, 'wb') as f:
         f.write(struct.pack('<Q', len(text)) + text)
         f.truncate(8 + len(text) + n * size)
 
