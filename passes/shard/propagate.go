@@ -14,6 +14,7 @@ type analysis struct {
 	e     *ir.Entry
 	want  map[ir.Value]ir.Sharding
 	shut  map[ir.Value]func(axis string) bool // axes that may not divide a value
+	mute  map[ir.Value]bool                   // values whose division is not carried on
 	def   map[ir.Value]*ir.Op
 	users map[ir.Value][]*ir.Op
 	queue []*ir.Op
@@ -28,7 +29,7 @@ type change struct {
 }
 
 func newAnalysis(pt *partitioner, e *ir.Entry) *analysis {
-	a := &analysis{partitioner: pt, e: e, want: map[ir.Value]ir.Sharding{}, shut: map[ir.Value]func(string) bool{},
+	a := &analysis{partitioner: pt, e: e, want: map[ir.Value]ir.Sharding{}, shut: map[ir.Value]func(string) bool{}, mute: map[ir.Value]bool{},
 		def: map[ir.Value]*ir.Op{}, users: map[ir.Value][]*ir.Op{}, in: map[*ir.Op]bool{}}
 	for _, op := range e.Body.Ops {
 		for _, v := range op.Results {
@@ -125,7 +126,7 @@ func (a *analysis) byRule(op *ir.Op, r *rule) {
 		}
 	}
 	each(func(v ir.Value, d, f int) {
-		if f >= 0 && parts[f] == nil && divided(a.of(v)[d]) {
+		if f >= 0 && parts[f] == nil && divided(a.of(v)[d]) && !a.mute[v] {
 			parts[f] = a.of(v)[d]
 		}
 	})

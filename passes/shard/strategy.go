@@ -123,16 +123,24 @@ func (a *analysis) fix() {
 	batch := a.batchAxes()
 	leading, found := ir.Dim{}, false
 	for i, in := range a.e.Inputs {
+		v, rules := a.e.Body.Params[i], a.options.Inputs
+		if in.State != "" {
+			a.shut[v] = func(axis string) bool { return slices.Contains(batch, axis) }
+			rules = a.options.Parameters
+		}
+		if ruleFor(rules, inputNames(a.e, i)...) != nil {
+			a.shut[v] = func(string) bool { return true }
+		}
+	}
+	for i, in := range a.e.Inputs {
 		v := a.e.Body.Params[i]
 		shape := shapeOf(a.e, v)
 		rules := a.options.Inputs
 		if in.State != "" {
 			rules = a.options.Parameters
-			a.shut[v] = func(axis string) bool { return slices.Contains(batch, axis) }
 		}
 		if r := ruleFor(rules, inputNames(a.e, i)...); r != nil {
-			a.set(v, r.sharding(shape))
-			a.shut[v] = func(string) bool { return true }
+			a.byRuleOf(v, r.sharding(shape), in.State != "")
 			continue
 		}
 		if in.State != "" || len(batch) == 0 || len(shape) == 0 {
@@ -151,6 +159,26 @@ func (a *analysis) fix() {
 		}
 		if v := a.e.Body.Results[i]; a.shut[v] == nil {
 			a.shut[v] = func(axis string) bool { return slices.Contains(batch, axis) }
+		}
+	}
+}
+
+// byRuleOf divides an input as the user asks. What follows from that for a parameter is carried on
+// only where it pays: one weight that is stored in another way must not divide all layers.
+func (a *analysis) byRuleOf(v ir.Value, s ir.Sharding, parameter bool) {
+	if !parameter {
+		a.set(v, s)
+		return
+	}
+	a.propagate() // of the inputs before
+	a.trial = nil
+	a.set(v, s)
+	a.propagate()
+	for _, axis := range s.Axes() {
+		if !a.pays(axis) {
+			a.takeBack()
+			a.want[v], a.mute[v] = s, true
+			return
 		}
 	}
 }
