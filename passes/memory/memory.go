@@ -73,6 +73,9 @@ type placed struct {
 	buffer ir.ArenaBuffer
 }
 
+// manyBuffers is from where on one order is tried alone: measuring one takes the square of their number.
+const manyBuffers = 6000
+
 // arrange puts buffers into the arena. The offset of one is the largest end of the earlier ones that
 // live with it, so the order decides how well they pack. Several orders are tried, and the one kept
 // that needs least at middling sizes.
@@ -86,9 +89,13 @@ func arrange(m *ir.Memory, live []placed) {
 	lasting := slices.Clone(live)
 	slices.SortStableFunc(lasting, bySize)
 	slices.SortStableFunc(lasting, byLife)
+	orders := [][]placed{sorted, layers(sorted), layers(lasting)}
+	if len(live) > manyBuffers {
+		orders = orders[1:2]
+	}
 	var best []placed
 	least := int64(-1)
-	for _, order := range [][]placed{sorted, layers(sorted), layers(lasting)} {
+	for _, order := range orders {
 		if end := stack(order); least < 0 || end < least {
 			best, least = order, end
 		}
