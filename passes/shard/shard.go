@@ -88,9 +88,44 @@ func Run(p *ir.Program, o Options) (*Report, bool, error) {
 		s := p.AddSymbol(ir.RankSymbol(a.Name))
 		s.Max = a.Size - 1
 	}
-	pt := &partitioner{program: p, mesh: o.Mesh, options: o, report: report, stored: map[string]ir.Sharding{}}
+	pt := &partitioner{program: p, mesh: o.Mesh, options: o.dividing(), report: report, stored: map[string]ir.Sharding{}}
 	err := ir.Try(func() { pt.run() })
 	return report, true, err
+}
+
+// dividing is the options without axes of one rank: they divide nothing, and nothing is exchanged
+// along them.
+func (o Options) dividing() Options {
+	alone := func(axis string) bool { return o.Mesh.Extent([]string{axis}) == 1 }
+	strategies := o.Strategies
+	o.Strategies = nil
+	for _, s := range strategies {
+		many := slices.DeleteFunc(slices.Clone(s.Axes), alone)
+		switch {
+		case len(many) == len(s.Axes):
+		case len(many) == 0:
+			continue
+		case alone(s.Axes[0]): // hsdp with nothing to repeat
+			s = Strategy{Axes: many, Name: "fsdp"}
+		default: // hsdp with nothing to divide
+			s = Strategy{Axes: many, Name: "ddp"}
+		}
+		o.Strategies = append(o.Strategies, s)
+	}
+	drop := func(rules []Rule) []Rule {
+		var kept []Rule
+		for _, r := range rules {
+			dims := make([][]string, len(r.Dims))
+			for d, axes := range r.Dims {
+				dims[d] = slices.DeleteFunc(slices.Clone(axes), alone)
+			}
+			r.Dims = dims
+			kept = append(kept, r)
+		}
+		return kept
+	}
+	o.Parameters, o.Inputs = drop(o.Parameters), drop(o.Inputs)
+	return o
 }
 
 func (pt *partitioner) run() {
