@@ -43,18 +43,27 @@ func copyFile(t *testing.T, from, to string) string {
 // locale, time zone or user.
 func TestSameBytes(t *testing.T) {
 	needLLC(t)
-	for _, name := range []string{"model.pt2", "model.onnx"} {
-		model := filepath.Join(models(t), "mlp", name)
+	for _, c := range []struct {
+		model, name string
+		flags       []string
+	}{
+		{"mlp", "model.pt2", nil},
+		{"mlp", "model.onnx", nil},
+		{"mlp_joint", "model.pt2", []string{"--mesh", "dp=2,tp=2", "--parallel", "dp:fsdp,tp:tp+sp", "--precision", "bf16"}},
+		{"mixtral_tiny", "model.pt2", []string{"--mesh", "a=2,b=2", "--parallel", "auto"}},
+	} {
+		name := c.name
+		model := filepath.Join(models(t), c.model, name)
 		dir := t.TempDir()
-		want := compileModel(t, model, filepath.Join(dir, "first.weft"), "--jobs", "1")
-		t.Run(name, func(t *testing.T) {
+		want := compileModel(t, model, filepath.Join(dir, "first.weft"), append(c.flags, "--jobs", "1")...)
+		t.Run(c.model+" "+name, func(t *testing.T) {
 			for key, value := range map[string]string{"TZ": "Pacific/Chatham", "LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "HOME": dir, "USER": "somebody", "LOGNAME": "somebody", "TMPDIR": dir} {
 				t.Setenv(key, value)
 			}
 			moved := copyFile(t, model, filepath.Join(dir, "another folder", "renamed"+filepath.Ext(name)))
 			t.Chdir(filepath.Dir(moved))
 			for _, jobs := range []string{"1", "2"} {
-				got := compileModel(t, filepath.Base(moved), filepath.Join(dir, "second"), "--jobs", jobs)
+				got := compileModel(t, filepath.Base(moved), filepath.Join(dir, "second"), append(c.flags, "--jobs", jobs)...)
 				if !bytes.Equal(got, want) {
 					t.Errorf("--jobs %s: the artifact differs at byte %d of %d", jobs, firstDifference(got, want), len(want))
 				}
