@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,6 +46,9 @@ func (w *rewriter) planGathers() gathers {
 				return
 			}
 			block, isLayer := blockOf(w.e.Inputs[i].State)
+			if layer := layerOf.FindStringSubmatch(op.Loc); !isLayer && layer != nil {
+				block, isLayer = layer[1], true
+			}
 			if uses[block] == nil {
 				names = append(names, block)
 			}
@@ -101,6 +105,10 @@ func (w *rewriter) otherBetween(numbered []int, blockAt map[int]string, block st
 	}
 	return false
 }
+
+// layerOf finds the layer in the place of an operation, for parameters whose names the exporter did not keep:
+// "node_MatMul_83 in model.layers.0.mlp (...)", "/model/layers.0/mlp/MatMul".
+var layerOf = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_./]*?[./][0-9]+)[./]`)
 
 // blockOf is the layer that a parameter belongs to: its name up to the first number. A parameter
 // outside of numbered layers is a block of its own.
