@@ -437,8 +437,35 @@ func (im *importer) reportUnsupported() {
 		}
 		d.Note("%s (%s): %s%s", op, count(len(at), "node"), strings.Join(shown, ", "), more)
 	}
-	d.Suggest("`weft support FILE` lists what is; export without these operators or for another opset")
+	d.Suggest("%s", unsupportedAdvice(order))
 	im.errors = append(im.errors, d)
+}
+
+// withoutLowering says what to do about operators that cannot have a lowering.
+func withoutLowering() map[string]string {
+	const strings = "weft computes with numbers: map strings to numbers before the run"
+	return map[string]string{
+		"NonMaxSuppression": "NonMaxSuppression keeps a number of boxes that depends on data: end the model at its boxes and scores, and suppress after the run; or take a fixed number with TopK",
+		"Unique":            "Unique gives a number of elements that depends on data: end the model at its input, and remove duplicates after the run; to count known values, Equal and ReduceSum",
+		"ImageDecoder":      "ImageDecoder gives an image whose size depends on data: decode before the run, and make the pixels an input",
+		"StringConcat":      strings, "StringSplit": strings, "StringNormalizer": strings, "RegexFullMatch": strings,
+	}
+}
+
+// unsupportedAdvice says what is known about operators, given in the order of their names.
+func unsupportedAdvice(operators []string) string {
+	known := withoutLowering()
+	var parts []string
+	for _, op := range operators {
+		advice, ok := known[op]
+		if !ok {
+			advice = "`weft support FILE` lists what is; export without these operators or for another opset"
+		}
+		if !slices.Contains(parts, advice) {
+			parts = append(parts, advice)
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 func count(n int, what string) string {

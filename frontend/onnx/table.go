@@ -20,7 +20,7 @@ func one(f func(*node)) []version { return []version{{1, f}} }
 // operators is the table by operator; those of other domains than the default are DOMAIN.NAME.
 func operators() map[string][]version {
 	table := map[string][]version{}
-	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks(), quantized(), control(), recurrents(), attentions(), microsoft(), signals(), samplings(), regions(), trainings()} {
+	for _, part := range []map[string][]version{elementwise(), shapes(), indexing(), networks(), quantized(), control(), recurrents(), attentions(), microsoft(), signals(), samplings(), regions(), trainings(), previews(), features()} {
 		for name, rows := range part {
 			table[name] = rows
 		}
