@@ -221,17 +221,43 @@ func live(p *ir.Program, e *ir.Entry) float64 {
 	for _, v := range e.Body.Results {
 		last[v] = len(e.Body.Ops)
 	}
-	ends := make([]float64, len(e.Body.Ops)+1)
-	now, peak := 0.0, 0.0
+	begins, ends := make([]float64, len(e.Body.Ops)+1), make([]float64, len(e.Body.Ops)+1)
+	stored := map[ir.Value]bool{} // states, and what is made of them alone
+	for _, v := range e.Body.Params {
+		stored[v] = true
+	}
+	block, before, gathering := 0, 0, false // where the gathers of this block of parameters and of the one before begin
 	for i, op := range e.Body.Ops {
+		alone := len(op.Operands) > 0
+		for _, v := range op.Operands {
+			alone = alone && stored[v]
+		}
+		at := i
+		switch {
+		case alone && op.Kind == ir.OpAllGather:
+			if !gathering {
+				before, block = block, i
+			}
+			gathering, at = true, before // it is on its way while the block before computes
+		case alone:
+			for _, v := range op.Results {
+				stored[v] = true
+			}
+		case op.Kind.Info().Class != ir.ClassIndex:
+			gathering = false
+		}
 		switch op.Kind.Info().Class {
 		case ir.ClassContraction, ir.ClassCollective, ir.ClassReduction:
 			for _, v := range op.Results {
 				bytes := size(p, e.Type(v).Bytes())
-				now += bytes
+				begins[at] += bytes
 				ends[max(i, last[v])] += bytes
 			}
 		}
+	}
+	now, peak := 0.0, 0.0
+	for i := range begins {
+		now += begins[i]
 		peak = max(peak, now)
 		now -= ends[i]
 	}
