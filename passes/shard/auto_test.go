@@ -168,7 +168,7 @@ func TestAutoModels(t *testing.T) {
 	for _, test := range []struct{ model, mesh, want string }{
 		{"llama_tiny", "dp=2", "dp:ddp"},
 		{"mlp_joint", "dp=2", "dp:ddp"},
-		{"mixtral_tiny", "ep=2", "ep:ep"},
+		{"mixtral_tiny", "ep=2", "ep:tp"},
 	} {
 		imported, err := frontend.Import("../../testdata/models/"+test.model+"/model.pt2", frontend.Options{})
 		if err != nil {

@@ -127,7 +127,11 @@ func (w *rewriter) op(op *ir.Op) {
 			return
 		}
 	case ir.OpGather:
-		if w.lookup(op, r) {
+		if w.lookup(op, r) || w.linear(op, r) {
+			return
+		}
+	case ir.OpMultiply, ir.OpReduce, ir.OpSelect:
+		if w.linear(op, r) {
 			return
 		}
 	case ir.OpTranspose, ir.OpNegate:
@@ -281,7 +285,7 @@ func (w *rewriter) move(op *ir.Op, m move) {
 func (w *rewriter) throughPartial(op *ir.Op) bool {
 	v := op.Operands[0]
 	p := w.now[v]
-	if len(p.partial) == 0 || len(w.users[v]) > 1 || w.wantsAny(v, p.partial) {
+	if len(p.partial) == 0 || len(w.users[v]) > 1 || slices.Contains(w.e.Body.Results, v) || w.wantsAny(v, p.partial) {
 		return false
 	}
 	var operand, result ir.Sharding

@@ -278,7 +278,7 @@ func (a *analysis) tensorParallel(s Strategy) {
 			a.trial = nil
 			a.column(op, r, axis)
 			a.propagate()
-			if !a.pays(axis) {
+			if n := a.reductions(axis); n > fewReductions || a.narrows(op) && (n > 0 || a.gathers()) {
 				a.takeBack()
 			}
 		}
@@ -290,6 +290,9 @@ func (a *analysis) tensorParallel(s Strategy) {
 		return
 	}
 	for _, op := range rows {
+		if a.sideBySide(op) {
+			continue
+		}
 		v := a.sequenced(op.Results[0])
 		if rank := a.e.Type(v).Rank(); rank >= 2 && op.Kind == ir.OpDotGeneral {
 			d := rank - 2
@@ -297,6 +300,17 @@ func (a *analysis) tensorParallel(s Strategy) {
 			a.propagate()
 		}
 	}
+}
+
+// sideBySide tells whether the last dim but one of a product is of the parameter, as that of experts.
+func (a *analysis) sideBySide(op *ir.Op) bool {
+	r := ruleOf(a.e, op)
+	w := 1
+	if a.parameter(op.Operands[0]) {
+		w = 0
+	}
+	n := len(r.results[0])
+	return n >= 3 && slices.Contains(r.operands[w], r.results[0][n-2])
 }
 
 // sequenced follows a product of tokens and features to where batch and sequence are dims of their
@@ -320,7 +334,10 @@ func (a *analysis) sequenced(v ir.Value) ir.Value {
 const fewReductions = 4
 
 // pays tells whether the divisions since the last choice are worth their exchanges.
-func (a *analysis) pays(axis string) bool {
+func (a *analysis) pays(axis string) bool { return a.reductions(axis) <= fewReductions }
+
+// reductions counts those along what the divisions since the last choice divide.
+func (a *analysis) reductions(axis string) int {
 	seen := map[*ir.Op]bool{}
 	reductions := 0
 	for _, c := range a.trial {
@@ -334,7 +351,63 @@ func (a *analysis) pays(axis string) bool {
 			}
 		}
 	}
-	return reductions <= fewReductions
+	return reductions
+}
+
+// narrows tells whether a product makes fewer features than it sums over, as the router of experts does.
+func (a *analysis) narrows(op *ir.Op) bool {
+	at, ok := op.Attrs.(*ir.DotAttrs)
+	if !ok {
+		return false
+	}
+	weight, contract := shapeOf(a.e, op.Operands[1]), at.RhsContract
+	if a.parameter(op.Operands[0]) {
+		weight, contract = shapeOf(a.e, op.Operands[0]), at.LhsContract
+	}
+	makes, sums := ir.Const(1), ir.Const(1)
+	for d, n := range weight {
+		if slices.Contains(contract, d) {
+			sums = sums.Mul(n)
+		} else {
+			makes = makes.Mul(n)
+		}
+	}
+	return larger(sums, makes)
+}
+
+// gathers tells whether the divisions since the last choice are of dims that an operation needs whole,
+// as a sort does.
+func (a *analysis) gathers() bool {
+	for _, c := range a.trial {
+		for _, op := range a.users[c.v] {
+			if at := slices.Index(op.Operands, c.v); at < 0 || a.gathersFor(op, at) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gathersFor tells whether an operation needs a divided dim of an operand whole.
+func (a *analysis) gathersFor(op *ir.Op, at int) bool {
+	have := a.of(op.Operands[at])
+	if m, ok := moves[op.Kind]; ok {
+		needs, _ := m.operands(a.partitioner, a.e, op, a.of(op.Results[0]))
+		return slices.ContainsFunc(have.Axes(), func(axis string) bool { return !slices.Contains(needs[at].Axes(), axis) })
+	}
+	r := ruleOf(a.e, op)
+	if r == nil {
+		return divided(slices.Concat(have...))
+	}
+	if op.Kind == ir.OpGather && at == 0 {
+		return false // rows are looked up where they are
+	}
+	for d, f := range r.operands[at] {
+		if f == fixed && divided(have[d]) {
+			return true
+		}
+	}
+	return false
 }
 
 // takeBack undoes the divisions since the last choice.
@@ -431,7 +504,7 @@ func (a *analysis) column(op *ir.Op, r *rule, axis string) {
 		w = 0
 	}
 	out := op.Results[0]
-	for d, f := range r.results[0] {
+	for d, f := range slices.Backward(r.results[0]) { // features are after experts
 		if f < 0 || !slices.Contains(r.operands[w], f) || slices.Contains(r.operands[1-w], f) {
 			continue
 		}
@@ -445,20 +518,43 @@ func (a *analysis) column(op *ir.Op, r *rule, axis string) {
 	}
 }
 
-// stretch is the size of the equal stretches into which the users of a value cut a dim; all of
-// it where they do not.
-func (a *analysis) stretch(v ir.Value, d int) ir.Dim {
+// stretch is the size of the equal stretches into which the users of a value cut a dim, at once or after
+// elementwise operations, transposes, and reductions along others; all of it where they do not.
+func (a *analysis) stretch(v ir.Value, d int) ir.Dim { return a.stretchWithin(v, d, farStretch) }
+
+// farStretch is how many operations may come between a product and what cuts it.
+const farStretch = 4
+
+func (a *analysis) stretchWithin(v ir.Value, d, hops int) ir.Dim {
 	n := shapeOf(a.e, v)[d]
 	for _, op := range a.users[v] {
-		switch op.Kind {
-		case ir.OpSlice:
+		at := d
+		switch {
+		case op.Kind == ir.OpSlice:
 			if keeps, size := sliceDim(a.e, op, d); !keeps && !size.Is(0) {
 				return size
 			}
-		case ir.OpAdd, ir.OpConvert:
-			if size := a.stretch(op.Results[0], d); !size.Equal(n) {
-				return size
+			continue
+		case op.Kind == ir.OpTranspose:
+			at = slices.Index(op.Attrs.(*ir.TransposeAttrs).Permutation, d)
+		case op.Kind == ir.OpReduce:
+			axes := op.Attrs.(*ir.ReduceAttrs).Axes
+			if slices.Contains(axes, d) {
+				continue
 			}
+			for _, axis := range axes {
+				if axis < d {
+					at--
+				}
+			}
+		case op.Kind.Info().Class != ir.ClassElementwise:
+			continue
+		}
+		if hops == 0 {
+			continue
+		}
+		if size := a.stretchWithin(op.Results[0], at, hops-1); !size.Equal(n) {
+			return size
 		}
 	}
 	return n
