@@ -3,7 +3,8 @@
 #
 #	multi.sh FOLDER RESULTS RANKS [PART...]
 #
-# FOLDER is what multi_prepare.sh made for RANKS; RESULTS gets JSON files and logs. PART is agree, faults, comm or tp.
+# FOLDER is what multi_prepare.sh made for RANKS; RESULTS gets JSON files and logs. PART is agree, faults, comm or tp; or
+# virtual, which runs the ranks of agree on one GPU.
 # WEFT names the weft built with CUDA (build/weft-cuda), PYTHON the Python (python3), LENGTHS the tokens of tp (1024 8192),
 # MODES PyTorch's modes of tp (compile).
 set -u
@@ -44,6 +45,15 @@ case $parts in *" agree "*)
 	done
 esac
 
+case $parts in *" virtual "*)
+	for artifact in "$folder"/agree/*.weft; do
+		name=$(basename "$artifact" .weft)
+		io=$folder/agree/${name%%.*}.io.safetensors
+		timeout 90 "$weft" run "$artifact" --device cuda --virtual-ranks --inputs "$io" --expect "$io" >"$results/virtual.txt" 2>"$results/virtual.log"
+		echo "virtual $name of $ranks: status $?, $(grep -c ' ok$' "$results/virtual.txt") ok, $(grep -c DIFFERS "$results/virtual.txt") differ $(head -n 1 "$results/virtual.log" | cut -c1-160)"
+	done
+esac
+
 # fault SIGNAL ARTIFACT: a rank that a signal hits in the middle of a long run.
 fault() {
 	began=$(date +%s)
@@ -61,7 +71,7 @@ fault() {
 }
 
 case $parts in *" faults "*)
-	artifact=$(ls "$folder"/agree/llama_tiny.*.weft | head -n 1)
+	artifact=$folder/agree/llama_tiny.tp.weft # it has collectives
 	io=$folder/agree/llama_tiny.io.safetensors
 	fault KILL "$artifact"
 	fault STOP "$artifact"

@@ -7,7 +7,7 @@
 # FOLDER/comm/KIND_BYTES.weft      collectives (collectives.py)
 # FOLDER/tp/llama3_1b_LENGTH.HOW.weft  of MODELS (models.py), by tp, tp+sp, tp without overlap, and on one GPU
 #
-# WEFT names the weft to compile with, TARGET the GPU (sm_90a).
+# WEFT names the weft to compile with, TARGET the GPU (sm_90a). ONLY=agree leaves out all but the first.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -24,7 +24,7 @@ agree() {
 	cp "$root/testdata/models/$1/io.safetensors" "$out/agree/$1.io.safetensors"
 }
 
-for model in gpt2_tiny llama_tiny mixtral_tiny llama_tiny_joint; do
+for model in gpt2_tiny llama_tiny mixtral_tiny mobilenet_v3_small mlp_joint llama_tiny_joint; do
 	agree $model dp="$ranks" dp:ddp ddp
 	agree $model dp="$ranks" dp:fsdp fsdp
 	agree $model tp="$ranks" tp:tp tp
@@ -32,6 +32,7 @@ for model in gpt2_tiny llama_tiny mixtral_tiny llama_tiny_joint; do
 	[ "$ranks" -lt 4 ] || agree $model dp=$((ranks / 2)),tp=2 dp:fsdp,tp:tp fsdp_tp
 done
 agree mixtral_tiny ep="$ranks" ep:ep ep
+[ "${ONLY:-}" != agree ] || exit 0
 python3 "$here/collectives.py" "$out/programs" "$ranks"
 for file in "$out"/programs/*.weft; do
 	"$weft" compile "$file" --target "$target" -o "$out/comm/$(basename "$file")"
