@@ -182,7 +182,7 @@ func (m *machine) run(l *plan.Launch) {
 		operands[i] = ir.NewTensor(t.DType, shapeOf(t)...)
 		copy(operands[i].Data, m.bytes(l.Args[i].Buffer))
 	}
-	results, err := eval.Op(m.entry, op, operands, nil)
+	results, err := eval.Op(m.entry, op, operands, m.bound.Dims)
 	if err != nil {
 		m.t.Fatal(err)
 	}
