@@ -44,6 +44,22 @@ func laughs(depth int) []byte {
 	return append(m, text(25, msg(text(1, "f0"), text(10, "local"), text(4, "x"), text(5, "z"), text(7, last)))...)
 }
 
+// flexModel makes a FlexAttention with an attribute and a score_mod of one node.
+func flexModel(a message, node, inputs []byte) []byte {
+	graph := msg(inputs, node, output("z"))
+	attention := msg(text(1, "q"), text(1, "q"), text(1, "q"), text(2, "y"), text(3, "the_y"), text(4, "FlexAttention"), text(7, "ai.onnx.preview"),
+		text(5, a), text(5, msg(text(1, "score_mod"), text(6, graph), num(20, 5))))
+	return msg(num(1, 10), opsetImport(26), text(8, msg(text(1, "ai.onnx.preview"), num(2, 1))),
+		text(7, msg(input("q", 1, 1, 2, 3, 4), text(1, attention), output("y"))))
+}
+
+// gramModel makes a TfIdfVectorizer of rows of a length, which counts pairs with up to 2^62 skips.
+func gramModel(length any, starts, pool []int64, coordinates ...int64) []byte {
+	return modelOf(msg(input("x", 7, 2, length), output("y"), nodeOf("TfIdfVectorizer", "y", []string{"x"}, msg(text(1, "mode"), text(4, "TF"), num(20, 3)),
+		intAttribute("min_gram_length", 1), intAttribute("max_gram_length", 2), intAttribute("max_skip_count", 1<<62),
+		intsAttribute("ngram_counts", starts...), intsAttribute("pool_int64s", pool...), intsAttribute("ngram_indexes", coordinates...))))
+}
+
 func TestHostileModels(t *testing.T) {
 	whole := modelOf(msg(input("x", 1, 2, 3), relu("x", "y"), output("y")))
 	selfCall := msg(num(1, 10), opsetImport(20), text(8, msg(text(1, "local"), num(2, 1))),
@@ -109,6 +125,17 @@ func TestHostileModels(t *testing.T) {
 		{"recursive function", selfCall, diag.ONNXFunction, "f#0"},
 		{"billion laughs", laughs(40), diag.ONNXLimit, ""},
 		{"unknown operator", modelOf(msg(input("x", 1, 2), nodeOf("Bogus", "y", []string{"x"}), output("y"))), "W2001", ""},
+		{"modifier that changes the type", flexModel(intsAttribute("unused"), nodeOf("Cast", "z", []string{"s"}, intAttribute("to", 7)), input("s", 1)), diag.ONNXOperator, "the_y"},
+		{"modifier that changes the shape", flexModel(intsAttribute("unused"), nodeOf("ReduceMax", "z", []string{"s"}, intAttribute("keepdims", 0)), input("s", 1)), diag.ONNXOperator, "the_y"},
+		{"modifier of two inputs", flexModel(intsAttribute("unused"), nodeOf("Add", "z", []string{"s", "t"}), msg(input("s", 1), input("t", 1))), diag.ONNXOperator, "the_y"},
+		{"softmax in integers", flexModel(intAttribute("softmax_precision", 7), relu("s", "z"), input("s", 1)), diag.ONNXOperator, "the_y"},
+		{"n-grams without coordinates", gramModel(4, []int64{0}, []int64{1, 2}), diag.ONNXOperator, "the_y"},
+		{"n-grams cut in two", gramModel(4, []int64{0, 1}, []int64{1, 2}, 0, 1), diag.ONNXOperator, "the_y"},
+		{"n-grams from outside of the pool", gramModel(4, []int64{-1}, []int64{1, 2}, 0, 1), diag.ONNXOperator, "the_y"},
+		{"negative coordinate", gramModel(4, []int64{0}, []int64{1, 2}, 0, -1), diag.ONNXOperator, "the_y"},
+		{"2^63 coordinates", gramModel(4, []int64{0}, []int64{1, 2}, 0, math.MaxInt64), diag.ONNXOperator, "the_y"},
+		{"endless rows of n-grams", gramModel(1<<40, []int64{0, 0}, []int64{1, 2}, 0), diag.ONNXForm, "the_y"},
+		{"n-grams in rows of any length", gramModel("c", []int64{0, 0}, []int64{1, 2}, 0), diag.ONNXForm, "the_y"},
 		{"shape depends on data", modelOf(msg(input("x", 1, 4), input("s", 7, 2), nodeOf("Reshape", "y", []string{"x", "s"}), output("y"))), diag.ONNXDataDependent, "the_y"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -142,6 +169,15 @@ func TestUnsupportedOperators(t *testing.T) {
 	}
 	if diag.ExitStatus(err) != diag.Unsupported {
 		t.Errorf("exit status %d", diag.ExitStatus(err))
+	}
+}
+
+// TestUnsupportedAdvice checks that the help says what to do about each operator, once.
+func TestUnsupportedAdvice(t *testing.T) {
+	_, err := ImportBytes(modelOf(msg(input("x", 1, 2), nodeOf("Unique", "a", []string{"x"}), nodeOf("Bogus", "b", []string{"a"}), nodeOf("Odd", "y", []string{"b"}), output("y"))), Options{})
+	all := diag.All(err)
+	if len(all) != 1 || strings.Count(all[0].Suggestion, "weft support FILE") != 1 || !strings.Contains(all[0].Suggestion, "remove duplicates after the run") {
+		t.Errorf("got %v", err)
 	}
 }
 

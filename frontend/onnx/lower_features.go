@@ -42,11 +42,12 @@ func arrayFeatureExtractor(n *node) {
 	n.set(y)
 }
 
-// Limits of a TfIdfVectorizer: operations over all distances and elements of n-grams, and
-// n-grams that count for one element of the result.
+// Limits of a TfIdfVectorizer: operations over all distances and elements of n-grams, n-grams
+// that count for one coordinate, and coordinates times the largest number of those.
 const (
-	maxGramSteps  = 1 << 12
-	maxGramsOfOne = 1 << 6
+	maxGramSteps   = 1 << 12
+	maxGramsOfOne  = 1 << 6
+	maxCoordinates = 1 << 22
 )
 
 // grams are the n-grams of one size in a pool, one after another.
@@ -104,7 +105,7 @@ func tfIdfVectorizer(n *node) {
 	steps := int64(0)
 	for _, g := range pool {
 		total := b.Broadcast(b.Reshape(zero, []ir.Dim{b.Shape(x)[0]}), []ir.Dim{b.Shape(x)[0], ir.Const(int64(len(g.keys)) / g.size)}, []int{0})
-		distances := skips + 1
+		distances := min(skips, length) + 1
 		if g.size == 1 {
 			distances = 1
 		}
@@ -116,8 +117,7 @@ func tfIdfVectorizer(n *node) {
 		}
 		counts = append(counts, total)
 	}
-	y := n.byCoordinate(b.Concatenate(1, append(counts, zero)...), count)
-	y = n.weighed(y)
+	y := n.byCoordinate(n.weighed(b.Concatenate(1, append(counts, zero)...), count), count)
 	if flat {
 		y = b.Reshape(y, b.Shape(y)[1:])
 	}
@@ -142,46 +142,12 @@ func (n *node) occurrences(x ir.Value, g grams, d, length int64) ir.Value {
 		}
 		found = same
 	}
+	n.check(found)
 	return b.Reduce(ir.Sum, b.Convert(found, ir.F32), 1)
 }
 
-// byCoordinate moves the counts of n-grams, the columns of x, to their coordinates; the last
-// column is zero, and counts of one coordinate add up.
-func (n *node) byCoordinate(x ir.Value, count int64) ir.Value {
-	to := n.ints("ngram_indexes")
-	if int64(len(to)) != count || count == 0 {
-		n.wrong("%d ngram_indexes for %d n-grams", len(to), count)
-	}
-	size := slices.Max(to) + 1
-	if slices.Min(to) < 0 || size > 1<<24 {
-		n.wrong("ngram_indexes from %d to %d", slices.Min(to), size-1)
-	}
-	from := [][]int64{}
-	used := make([]int, size)
-	for i, coordinate := range to {
-		k := used[coordinate]
-		if k == maxGramsOfOne {
-			n.unsupportedForm("more than %d n-grams of one coordinate", maxGramsOfOne)
-		}
-		if k == len(from) {
-			from = append(from, slices.Repeat([]int64{count}, int(size)))
-		}
-		from[k][coordinate] = int64(i)
-		used[coordinate]++
-	}
-	y := ir.NoValue
-	for _, list := range from {
-		part := n.b.Take(x, n.b.Constant(ir.I64s(list, size)), 1)
-		if y != ir.NoValue {
-			part = n.b.Binary(ir.OpAdd, y, part)
-		}
-		y = part
-	}
-	return y
-}
-
-// weighed applies the mode to counts [N, M]. Weights go by coordinate, as in onnxruntime.
-func (n *node) weighed(counts ir.Value) ir.Value {
+// weighed applies the mode to counts [N, count+1], whose last column is zero.
+func (n *node) weighed(counts ir.Value, count int64) ir.Value {
 	b := n.b
 	mode := n.choice("mode", "TF", "TF", "IDF", "TFIDF")
 	if mode == "TF" {
@@ -194,13 +160,54 @@ func (n *node) weighed(counts ir.Value) ir.Value {
 	if list == nil {
 		return counts
 	}
-	size, _ := b.Shape(counts)[1].IsConst()
-	if int64(len(list)) < size {
-		n.wrong("%d weights for %d coordinates", len(list), size)
+	if int64(len(list)) != count {
+		n.wrong("%d weights for %d n-grams", len(list), count)
 	}
-	weights := ir.NewTensor(ir.F32, size)
-	for i := range size {
-		weights.SetFloat(i, list[i])
+	weights := ir.NewTensor(ir.F32, count+1)
+	for i, w := range list {
+		weights.SetFloat(int64(i), w)
 	}
 	return b.Binary(ir.OpMultiply, counts, b.Broadcast(b.Constant(weights), b.Shape(counts), []int{1}))
+}
+
+// byCoordinate moves the values of n-grams, the columns of x, to their coordinates; the last
+// column is zero. Counts of one coordinate add up.
+func (n *node) byCoordinate(x ir.Value, count int64) ir.Value {
+	to := n.ints("ngram_indexes")
+	if int64(len(to)) != count || count == 0 {
+		n.wrong("%d ngram_indexes for %d n-grams", len(to), count)
+	}
+	size := slices.Max(to) + 1
+	if slices.Min(to) < 0 || size < 1 || size > maxCoordinates {
+		n.wrong("ngram_indexes from %d to %d", slices.Min(to), slices.Max(to))
+	}
+	from := [][]int64{}
+	used := make([]int, size)
+	for i, coordinate := range to {
+		k := used[coordinate]
+		if k == maxGramsOfOne || int64(k+1)*size > maxCoordinates {
+			n.unsupportedForm("%d n-grams of one coordinate of %d", k+1, size)
+		}
+		if k == len(from) {
+			from = append(from, slices.Repeat([]int64{count}, int(size)))
+		}
+		from[k][coordinate] = int64(i)
+		used[coordinate]++
+	}
+	combine := ir.OpAdd
+	if n.str("mode", "TF") == "IDF" {
+		combine = ir.OpMaximum // what occurs counts once
+		if len(from) > 1 && n.hasAttr("weights") {
+			n.unsupportedForm("weights of several n-grams of one coordinate in the mode IDF")
+		}
+	}
+	y := ir.NoValue
+	for _, list := range from {
+		part := n.b.Take(x, n.b.Constant(ir.I64s(list, size)), 1)
+		if y != ir.NoValue {
+			part = n.b.Binary(combine, y, part)
+		}
+		y = part
+	}
+	return y
 }

@@ -65,6 +65,14 @@ func nodeOf(op, out string, inputs []string, attributes ...message) []byte {
 
 func intAttribute(name string, v int64) message { return msg(text(1, name), num(3, v), num(20, 2)) }
 
+func intsAttribute(name string, vs ...int64) message {
+	m := msg(text(1, name), num(20, 7))
+	for _, v := range vs {
+		m = append(m, num(8, v)...)
+	}
+	return m
+}
+
 // initializer makes a tensor of raw bytes.
 func initializer(name string, elem int64, data []byte, dims ...int64) []byte {
 	return text(5, tensorOf(name, elem, data, dims...))
