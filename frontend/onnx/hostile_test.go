@@ -151,7 +151,7 @@ func TestHostileModels(t *testing.T) {
 			if first.Suggestion == "" {
 				t.Errorf("no suggestion: %v", err)
 			}
-			if took := time.Since(start); took > 10*time.Second {
+			if took := time.Since(start); took > time.Minute {
 				t.Errorf("took %v", took)
 			}
 		})
