@@ -393,7 +393,7 @@ func (w *rewriter) localSlice(op *ir.Op, a *ir.SliceAttrs, operand, result ir.Sh
 		keeps, stretch := sliceDim(w.e, op, d)
 		switch {
 		case !divided(operand[d]):
-		case keeps:
+		case keeps, interleaved(w.e, op, d) > 0:
 			local.Limit[d] = in[d]
 		default:
 			index, _ := a.Start[d].DivExact(stretch)

@@ -196,6 +196,18 @@ func sliceDim(e *ir.Entry, op *ir.Op, d int) (keeps bool, stretch ir.Dim) {
 	return false, size
 }
 
+// interleaved is the stride of a slice that takes one element of each stretch of so many, as of features of
+// two kinds in turns; 0 for others.
+func interleaved(e *ir.Entry, op *ir.Op, d int) int64 {
+	at := op.Attrs.(*ir.SliceAttrs)
+	start, ok := at.Start[d].IsConst()
+	n, size := shapeOf(e, op.Operands[0])[d], shapeOf(e, op.Results[0])[d]
+	if !ok || at.Stride[d] == 1 || start >= at.Stride[d] || !n.Equal(size.MulConst(at.Stride[d])) {
+		return 0
+	}
+	return at.Stride[d]
+}
+
 func propagateSlice(a *analysis, op *ir.Op) {
 	in, out := op.Operands[0], op.Results[0]
 	for d := range shapeOf(a.e, out) {
@@ -203,6 +215,13 @@ func propagateSlice(a *analysis, op *ir.Op) {
 		if keeps {
 			a.divide(out, d, a.of(in)[d])
 			a.divide(in, d, a.of(out)[d])
+			continue
+		}
+		if stride := interleaved(a.e, op, d); stride > 0 {
+			if parts := a.keyHeads(a.of(in)[d], ir.Const(stride), shapeOf(a.e, out)[d]); parts != nil {
+				a.divide(out, d, parts)
+			}
+			a.divide(in, d, a.queryHeads(a.of(out)[d], ir.Const(stride)))
 			continue
 		}
 		if stretch.Is(0) {
@@ -223,9 +242,12 @@ func sliceOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) 
 	for d, n := range in {
 		keeps, stretch := sliceDim(e, op, d)
 		count, ok := n.DivExact(stretch)
+		stride := interleaved(e, op, d)
 		switch {
 		case keeps:
 			operand[d] = result[d]
+		case stride > 0:
+			operand[d] = pt.queryHeads(result[d], ir.Const(stride))
 		case !stretch.Is(0) && ok:
 			operand[d] = pt.blocks(count, result[d])
 		default:

@@ -519,7 +519,8 @@ func (a *analysis) column(op *ir.Op, r *rule, axis string) {
 }
 
 // stretch is the size of the equal stretches into which the users of a value cut a dim, at once or after
-// elementwise operations, transposes, and reductions along others; all of it where they do not.
+// elementwise operations, transposes, and reductions along others; all of it where they do not, or in
+// different ways.
 func (a *analysis) stretch(v ir.Value, d int) ir.Dim { return a.stretchWithin(v, d, farStretch) }
 
 // farStretch is how many operations may come between a product and what cuts it.
@@ -527,14 +528,17 @@ const farStretch = 4
 
 func (a *analysis) stretchWithin(v ir.Value, d, hops int) ir.Dim {
 	n := shapeOf(a.e, v)[d]
+	found := n
 	for _, op := range a.users[v] {
-		at := d
+		at, size := d, n
 		switch {
 		case op.Kind == ir.OpSlice:
-			if keeps, size := sliceDim(a.e, op, d); !keeps && !size.Is(0) {
-				return size
+			keeps, part := sliceDim(a.e, op, d)
+			if !keeps && part.Is(0) {
+				return n
+			} else if !keeps {
+				size = part
 			}
-			continue
 		case op.Kind == ir.OpTranspose:
 			at = slices.Index(op.Attrs.(*ir.TransposeAttrs).Permutation, d)
 		case op.Kind == ir.OpReduce:
@@ -550,14 +554,17 @@ func (a *analysis) stretchWithin(v ir.Value, d, hops int) ir.Dim {
 		case op.Kind.Info().Class != ir.ClassElementwise:
 			continue
 		}
-		if hops == 0 {
-			continue
+		if op.Kind != ir.OpSlice && hops > 0 {
+			size = a.stretchWithin(op.Results[0], at, hops-1)
 		}
-		if size := a.stretchWithin(op.Results[0], at, hops-1); !size.Equal(n) {
-			return size
+		if !size.Equal(n) && !found.Equal(n) && !size.Equal(found) {
+			return n
+		}
+		if !size.Equal(n) {
+			found = size
 		}
 	}
-	return n
+	return found
 }
 
 func (a *analysis) stretches(v ir.Value, d int) ir.Dim {
