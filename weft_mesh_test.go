@@ -334,3 +334,33 @@ func testMeshModel(t *testing.T, model, mesh, parallel string, emulated bool) {
 		compareGlobal(t, fmt.Sprintf("%s, output %d on emulated ranks", mesh, i), got.Outputs[i], w)
 	}
 }
+
+// TestMeshPrefillAndDecode runs two exports over one cache, which ranks have by heads under tp: the prompt,
+// then three more tokens, each compared with PyTorch.
+func TestMeshPrefillAndDecode(t *testing.T) {
+	needTools(t)
+	files := []weft.File{{Entry: "prefill", Path: "testdata/models/cache_prefill/model.pt2"}, {Entry: "decode", Path: "testdata/models/cache_decode/model.pt2"}}
+	for _, test := range []struct{ mesh, parallel, keys string }{
+		{"tp=2", "tp:tp", "[1, 2@tp, 16, 8]"},
+		{"dp=2,tp=2", "dp:fsdp,tp:tp+sp", "[1, 2@tp, 16, 8]"},
+		{"dp=2", "dp:ddp", "[]"},
+	} {
+		t.Run(test.mesh, func(t *testing.T) {
+			c, a := compileTo(t, files, weft.Config{Targets: []string{"sm_80"}, Weights: "embed", Settings: passes.Settings{Mesh: test.mesh, Parallel: test.parallel}})
+			if keys := c.Scheduled.State("layers.0.attention.keys"); keys.Shard.String() != test.keys {
+				t.Errorf("the cache is divided as %s", keys.Shard)
+			}
+			ranks := localRanks(t, a)
+			for i, reference := range []string{"cache_prefill/io", "cache_decode/io_step0", "cache_decode/io_step1", "cache_decode/io_step2"} {
+				tensors := readReference(t, filepath.Join("testdata/models", reference+".safetensors"))
+				got, err := ranks.RunContext(context.Background(), files[min(i, 1)].Entry, numbered(tensors, "in."))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for k, want := range numbered(tensors, "out.") {
+					compareGlobal(t, fmt.Sprintf("run %d, output %d", i, k), got.Outputs[k], want)
+				}
+			}
+		})
+	}
+}
