@@ -373,27 +373,55 @@ func (d Dim) Symbols(visit func(name string)) {
 
 // Substitute replaces symbols by expressions; replace returns false to keep a symbol.
 func (d Dim) Substitute(replace func(name string) (Dim, bool)) Dim {
+	return d.rebuilt(func(a dimAtom) Dim {
+		if a.op == dimSymbol {
+			if v, ok := replace(a.symbol); ok {
+				return v
+			}
+			return Sym(a.symbol)
+		}
+		return a.op.apply(a.a.Substitute(replace), a.b.Substitute(replace))
+	})
+}
+
+// Within is d with each min and max resolved whose operands never change places while the symbols lie in their ranges, as
+// max(1 - s, 0) is 0 for s in 2..32. Symbols that ranges does not know are at least 0.
+func (d Dim) Within(ranges func(name string) (Range, bool)) Dim {
+	return d.rebuilt(func(a dimAtom) Dim {
+		if a.op == dimSymbol {
+			return Sym(a.symbol)
+		}
+		x, y := a.a.Within(ranges), a.b.Within(ranges)
+		if a.op != dimMax && a.op != dimMin {
+			return a.op.apply(x, y)
+		}
+		difference := x.Sub(y).Bounds(ranges)
+		switch {
+		case difference.Min >= 0 && a.op == dimMax, difference.Max <= 0 && a.op == dimMin:
+			return x
+		case difference.Min >= 0, difference.Max <= 0:
+			return y
+		}
+		return a.op.apply(x, y)
+	})
+}
+
+// rebuilt is d with each atom replaced.
+func (d Dim) rebuilt(replaced func(dimAtom) Dim) Dim {
 	terms, c := d.parts()
 	sum := Const(c)
 	for _, t := range terms {
 		product := Const(t.coef)
 		for _, a := range t.atoms {
-			product = product.Mul(a.substitute(replace))
+			product = product.Mul(replaced(a))
 		}
 		sum = sum.Add(product)
 	}
 	return sum
 }
 
-func (a dimAtom) substitute(replace func(string) (Dim, bool)) Dim {
-	if a.op == dimSymbol {
-		if v, ok := replace(a.symbol); ok {
-			return v
-		}
-		return Sym(a.symbol)
-	}
-	x, y := a.a.Substitute(replace), a.b.Substitute(replace)
-	switch a.op {
+func (op dimOp) apply(x, y Dim) Dim {
+	switch op {
 	case dimFloorDiv:
 		return x.FloorDiv(y)
 	case dimMod:

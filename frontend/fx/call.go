@@ -261,7 +261,7 @@ func (c *call) asDim(name string, a argument) ir.Dim {
 	n := c.asNumber(name, a)
 	switch {
 	case n.dim != nil:
-		return *n.dim
+		return n.dim.Within(c.prog.Range)
 	case n.live:
 		c.unsupported(" with a size that depends on data")
 	case n.kind == floatNumber:

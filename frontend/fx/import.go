@@ -74,12 +74,21 @@ func (im *importer) dim(s symInt, place string) ir.Dim {
 	if d, ok := im.dims[s.expr]; ok {
 		return d
 	}
-	d, err := parseExpr(s.expr, im.declare)
+	d, err := im.expression(s.expr)
 	if err != nil {
 		fail(diag.FXExpression, place, "%v", err)
 	}
 	im.dims[s.expr] = d
 	return d
+}
+
+// expression reads a size that depends on symbols, as far as their ranges leave it open.
+func (im *importer) expression(text string) (ir.Dim, error) {
+	d, err := parseExpr(text, im.declare)
+	if err != nil {
+		return ir.Dim{}, err
+	}
+	return d.Within(im.prog.Range), nil
 }
 
 // declare adds a symbol with what the range constraints and sympy's assumptions say of it.
@@ -150,7 +159,7 @@ func (s *scope) strides(m tensorMeta, place string) []ir.Dim {
 		d, ok := s.dims[x.expr]
 		if !ok {
 			var err error
-			if d, err = parseExpr(x.expr, s.declare); err != nil {
+			if d, err = s.expression(x.expr); err != nil {
 				return nil
 			}
 			s.dims[x.expr] = d

@@ -64,7 +64,7 @@ func (c *call) bindNumber(r numberRule, arity int) {
 				c.bind(o.name, ir.Const(recorded.value), c.place)
 				return
 			}
-			if d, err := parseExpr(recorded.expr, c.declare); err == nil {
+			if d, err := c.expression(recorded.expr); err == nil {
 				c.bind(o.name, d, c.place)
 				return
 			}
