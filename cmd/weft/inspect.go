@@ -165,6 +165,21 @@ func (m *model) eachPlan(f *inspectFlags, visit func(*plan.Plan) error) error {
 	return nil
 }
 
+// eachBound visits plans with the dims that the flags give.
+func (m *model) eachBound(f *inspectFlags, visit func(*plan.Plan, *plan.Bound, map[string]int64) error) error {
+	return m.eachPlan(f, func(p *plan.Plan) error {
+		dims, err := f.dimSizes(p)
+		if err != nil {
+			return err
+		}
+		bound, err := plan.Bind(p, dims)
+		if err != nil {
+			return err
+		}
+		return visit(p, bound, dims)
+	})
+}
+
 func (a *app) inspectPlans(m *model, f *inspectFlags) error {
 	var all []*plan.Plan
 	var texts []string

@@ -26,15 +26,7 @@ type memoryReport struct {
 
 func (a *app) inspectMemory(m *model, f *inspectFlags) error {
 	reports := []memoryReport{}
-	err := m.eachPlan(f, func(p *plan.Plan) error {
-		dims, err := f.dimSizes(p)
-		if err != nil {
-			return err
-		}
-		bound, err := plan.Bind(p, dims)
-		if err != nil {
-			return err
-		}
+	err := m.eachBound(f, func(p *plan.Plan, bound *plan.Bound, dims map[string]int64) error {
 		mem := bound.Memory()
 		r := memoryReport{p.Target, p.Entry, dims, mem.Arena, "", mem.Peak, mem.Inputs, mem.Outputs, mem.States, mem.Total(), mem.Live, []string{}}
 		if d, ok := p.ArenaSize(); ok && withDims(dims) != "" {

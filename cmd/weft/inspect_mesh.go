@@ -200,15 +200,7 @@ type collectiveInfo struct {
 
 func (a *app) inspectComm(m *model, f *inspectFlags) error {
 	reports := []commReport{}
-	err := m.eachPlan(f, func(p *plan.Plan) error {
-		dims, err := f.dimSizes(p)
-		if err != nil {
-			return err
-		}
-		bound, err := plan.Bind(p, dims)
-		if err != nil {
-			return err
-		}
+	err := m.eachBound(f, func(p *plan.Plan, bound *plan.Bound, dims map[string]int64) error {
 		r := commReport{Target: p.Target, Entry: p.Entry, Dims: dims, Collectives: []collectiveInfo{}}
 		for i, s := range p.Flat() {
 			if c := s.Collective; c != nil {

@@ -4,7 +4,6 @@ package decompose
 
 import (
 	"math"
-	"slices"
 
 	"weft/ir"
 )
@@ -12,41 +11,19 @@ import (
 // Run decomposes attention without a kernel, long sorts and scatters whose updates may meet in every
 // entry. It tells whether anything changed.
 func Run(p *ir.Program) (bool, error) {
-	changed := false
-	for _, e := range p.Entries {
-		if err := ir.Try(func() { changed = block(p, e, &e.Body) || changed }); err != nil {
-			return changed, err
-		}
-	}
-	return changed, nil
-}
-
-func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
-	ops := b.Ops
-	b.Ops = nil
-	changed := false
-	builder := &ir.Builder{Program: p, Entry: e, Block: b}
-	for _, op := range ops {
-		for _, r := range op.Regions {
-			changed = block(p, e, r) || changed
-		}
-		builder.Loc = op.Loc
+	return ir.Replace(p, func(b *ir.Builder, op *ir.Op) ([]ir.Value, bool) {
 		switch {
-		case op.Kind == ir.OpAttention && !hasKernel(e, op):
-			replace(b, op, attention(builder, op))
+		case op.Kind == ir.OpAttention && !hasKernel(b.Entry, op):
+			return []ir.Value{attention(b, op)}, true
 		case op.Kind == ir.OpRng && op.Attrs.(*ir.RngAttrs).Distribution == ir.Normal:
-			replace(b, op, normal(builder, op))
-		case op.Kind == ir.OpSort && sortsLong(p, e, op):
-			replace(b, op, longSort(builder, op)...)
-		case op.Kind == ir.OpScatter && sortsScatter(p, e, op):
-			replace(b, op, sortedScatter(builder, op))
-		default:
-			b.Ops = append(b.Ops, op)
-			continue
+			return []ir.Value{normal(b, op)}, true
+		case op.Kind == ir.OpSort && sortsLong(p, b.Entry, op):
+			return longSort(b, op), true
+		case op.Kind == ir.OpScatter && sortsScatter(p, b.Entry, op):
+			return []ir.Value{sortedScatter(b, op)}, true
 		}
-		changed = true
-	}
-	return changed
+		return nil, false
+	})
 }
 
 // hasKernel tells whether attention runs whole: heads of a fixed size that registers and shared
@@ -64,27 +41,6 @@ func hasKernel(e *ir.Entry, op *ir.Op) bool {
 		}
 	}
 	return true
-}
-
-// replace gives the operation's results to operations that were made: they define vs.
-func replace(b *ir.Block, op *ir.Op, vs ...ir.Value) {
-	defined := 0
-	for _, made := range b.Ops {
-		for n, v := range vs {
-			if i := slices.Index(made.Results, v); i >= 0 {
-				made.Results[i] = op.Results[n]
-				defined++
-			}
-			for i, o := range made.Operands {
-				if o == v {
-					made.Operands[i] = op.Results[n]
-				}
-			}
-		}
-	}
-	if defined != len(vs) {
-		panic("BUG: a decomposition did not define its results")
-	}
 }
 
 // attention writes softmax(q k^T * scale + mask) v out. Its interior is float32 (float64 for

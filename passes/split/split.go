@@ -13,42 +13,10 @@ import (
 
 // Run splits the reductions of every entry. It tells whether anything changed.
 func Run(p *ir.Program) (bool, error) {
-	changed := false
-	for _, e := range p.Entries {
-		if err := ir.Try(func() { changed = block(p, e, &e.Body) || changed }); err != nil {
-			return changed, err
-		}
-	}
-	return changed, nil
-}
-
-func block(p *ir.Program, e *ir.Entry, b *ir.Block) bool {
-	ops := b.Ops
-	b.Ops = nil
-	changed := false
-	s := splitter{&ir.Builder{Program: p, Entry: e, Block: b}}
-	for _, op := range ops {
-		for _, r := range op.Regions {
-			changed = block(p, e, r) || changed
-		}
-		s.b.Loc = op.Loc
-		if v, ok := s.stagesOf(op); ok {
-			definedBy(b, v, op.Results[0])
-			changed = true
-			continue
-		}
-		b.Ops = append(b.Ops, op)
-	}
-	return changed
-}
-
-// definedBy lets the operation that makes v define result instead.
-func definedBy(block *ir.Block, v, result ir.Value) {
-	for _, made := range block.Ops {
-		if i := slices.Index(made.Results, v); i >= 0 {
-			made.Results[i] = result
-		}
-	}
+	return ir.Replace(p, func(b *ir.Builder, op *ir.Op) ([]ir.Value, bool) {
+		v, ok := splitter{b}.stagesOf(op)
+		return []ir.Value{v}, ok
+	})
 }
 
 type splitter struct{ b *ir.Builder }
