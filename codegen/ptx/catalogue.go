@@ -1,13 +1,17 @@
 package ptx
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Intrinsic is an instruction that emitters write as inline assembly, because LLVM has no
 // operation for it or would not promise the exact one.
 type Intrinsic struct {
 	Name        string // the instruction, as PTX spells it
 	Text        string // LLVM's assembly template: $0 is the result, or the first of several
-	Constraints string // LLVM's constraint string: r i32, l i64, f float, d double, h i16, n constant i32
+	Constraints string // LLVM's constraint string: r i32, l i64, f float, d double, h i16, n constant i32, 0 the register of $0
 	Convergent  bool   // depends on which threads run it together: must not move under other control
 	SideEffects bool   // must stay even if its result is unused
 	Target      int    // oldest compute capability, 80 for sm_80
@@ -15,6 +19,9 @@ type Intrinsic struct {
 	Doc         string
 	Meaning     string // what the emulator computes; lane is this thread's place in its warp
 }
+
+// Specific tells whether only the architecture of Target itself has the instruction (sm_90a), and no newer one.
+func (i Intrinsic) Specific() bool { return strings.HasPrefix(i.Name, "wgmma.") }
 
 // Catalogue lists all intrinsics, sorted by name. The emulator runs every one: its tests
 // assemble each row into a kernel.
@@ -52,6 +59,46 @@ const (
 	accumulators = "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f"
 	mmaOperands  = " {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"
 )
+
+// warpgroupProduct is wgmma.mma_async of 64 rows, n columns and 16 k with half factors: $0 and on D, then as many C, which are the
+// same registers; then A and B, whether C counts, and which of them lie transposed.
+func warpgroupProduct(n int, factors string, registers bool) Intrinsic {
+	count := n / 2
+	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s", n, factors, factors)
+	out, tied := accumulatorOperands(count)
+	row := Intrinsic{Convergent: true, SideEffects: true, Target: 90, Version: 80, Meaning: productExact + "; reading what is in flight, or writing what it reads before it is waited for, is a fault",
+		Doc: "The warpgroup (four warps from a multiple of four on) starts D = A*B + C; D must not be touched before a wait_group. Each warp has 16 rows of D, fragments as of mma.sync, 8 columns after 8. "}
+	next := 2 * count
+	if registers {
+		row.Name = name + ".registers"
+		row.Text = fmt.Sprintf("{ .reg .pred p; setp.ne.b32 p, $%d, 0; %s %s, {$%d, $%d, $%d, $%d}, $%d, p, 1, 1, $%d; }", next+5, name, out, next, next+1, next+2, next+3, next+4, next+6)
+		row.Constraints = tied + ",r,r,r,r,l,r,n,~{memory}"
+		row.Doc += "A lies in four registers as of mma.sync; $%d is B's descriptor, then a word that is 0 where C does not count, and 1 where B lies [k][column]."
+		row.Doc = fmt.Sprintf(row.Doc, next+4)
+		return row
+	}
+	row.Name = name
+	row.Text = fmt.Sprintf("{ .reg .pred p; setp.ne.b32 p, $%d, 0; %s %s, $%d, $%d, p, 1, 1, $%d, $%d; }", next+2, name, out, next, next+1, next+3, next+4)
+	row.Constraints = tied + ",l,l,r,n,n,~{memory}"
+	row.Doc += fmt.Sprintf("$%d and the next are the descriptors of A and B in shared memory, then a word that is 0 where C does not count, and 1 where A lies [k][row] and where B lies [k][column].", next)
+	return row
+}
+
+// warpgroupWait is wgmma.wait_group with count accumulators, which pass through it so that nothing reads them before.
+func warpgroupWait(count int) Intrinsic {
+	_, tied := accumulatorOperands(count)
+	return Intrinsic{fmt.Sprintf("wgmma.wait_group.sync.aligned.f32x%d", count), fmt.Sprintf("wgmma.wait_group.sync.aligned $%d;", 2*count), tied + ",n,~{memory}", true, true, 90, 80,
+		"Waits until at most as many of the warpgroup's youngest groups as the last operand says are unfinished; the accumulators before it pass through.", "products of the others are finished"}
+}
+
+// accumulatorOperands lists registers 0 to count-1 as PTX spells a vector, and the constraints of outputs and of inputs tied to them.
+func accumulatorOperands(count int) (vector, constraints string) {
+	registers, outputs, inputs := make([]string, count), make([]string, count), make([]string, count)
+	for i := range count {
+		registers[i], outputs[i], inputs[i] = fmt.Sprintf("$%d", i), "=f", fmt.Sprint(i)
+	}
+	return "{" + strings.Join(registers, ", ") + "}", strings.Join(append(outputs, inputs...), ",")
+}
 
 // catalogue is sorted by name.
 var catalogue = []Intrinsic{
@@ -105,6 +152,8 @@ var catalogue = []Intrinsic{
 	{"div.rn.f64", "div.rn.f64 $0, $1, $2;", "=d,d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"ex2.approx.ftz.f32", "ex2.approx.ftz.f32 $0, $1;", "=f,f", false, false, 80, 70,
 		"2 to the power $1, about 2 ulp; subnormals are zero. Only where approximations are allowed.", "stand-in: correctly rounded from float64"},
+	{"fence.proxy.async.shared::cta", "fence.proxy.async.shared::cta;", "~{memory}", false, true, 90, 80,
+		"Makes what this thread wrote to shared memory, its finished cp.async too, readable to wgmma of threads that meet it at a barrier.", "wgmma of other bytes is a fault"},
 	{"fma.rn.f32", "fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", false, false, 80, 70, nearestDoc, nearestPlain},
 	{"fma.rn.f64", "fma.rn.f64 $0, $1, $2, $3;", "=d,d,d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"ld.global.nc.v2.f32", "ld.global.nc.v2.f32 {$0, $1}, [$2];", "=f,=f,l", false, false, 80, 70,
@@ -178,4 +227,24 @@ var catalogue = []Intrinsic{
 		"1 if $1 is not 0 in some lane of the member mask $2, else 0.", "or over lanes"},
 	{"vote.sync.ballot.b32", "{ .reg .pred p; setp.ne.b32 p, $1, 0; vote.sync.ballot.b32 $0, p, $2; }", "=r,r,r", true, true, 80, 70,
 		"The mask of lanes in the member mask $2 where $1 is not 0.", "mask of lanes"},
+	{"wgmma.commit_group.sync.aligned", "wgmma.commit_group.sync.aligned;", "~{memory}", true, true, 90, 80,
+		"Closes the group of the products that the warpgroup started since the last one.", "a group may be empty"},
+	{"wgmma.fence.sync.aligned", "wgmma.fence.sync.aligned;", "~{memory}", true, true, 90, 80,
+		"Orders what the warpgroup did to accumulators and shared memory before the products that follow.", "nothing"},
+	warpgroupProduct(128, "bf16", false),
+	warpgroupProduct(128, "bf16", true),
+	warpgroupProduct(128, "f16", false),
+	warpgroupProduct(128, "f16", true),
+	warpgroupProduct(192, "bf16", false),
+	warpgroupProduct(192, "f16", false),
+	warpgroupProduct(256, "bf16", false),
+	warpgroupProduct(256, "f16", false),
+	warpgroupProduct(64, "bf16", false),
+	warpgroupProduct(64, "bf16", true),
+	warpgroupProduct(64, "f16", false),
+	warpgroupProduct(64, "f16", true),
+	warpgroupWait(128),
+	warpgroupWait(32),
+	warpgroupWait(64),
+	warpgroupWait(96),
 }

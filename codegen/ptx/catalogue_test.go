@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,12 +24,15 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("%s: incomplete row", row.Name)
 		}
 		operands := slices.DeleteFunc(strings.Split(row.Constraints, ","), func(c string) bool { return c == "~{memory}" })
-		for n := range operands {
+		for n, constraint := range operands {
+			if constraint[0] >= '0' && constraint[0] <= '9' || slices.Contains(operands, fmt.Sprint(n)) { // one register for an output and an input
+				continue
+			}
 			if !strings.Contains(row.Text, fmt.Sprintf("$%d", n)) {
 				t.Errorf("%s: the text does not use $%d", row.Name, n)
 			}
 		}
-		if strings.Contains(row.Text, fmt.Sprintf("$%d", len(operands))) {
+		if regexp.MustCompile(fmt.Sprintf(`\$%d\b`, len(operands))).MatchString(row.Text) {
 			t.Errorf("%s: the text uses more than %d operands", row.Name, len(operands))
 		}
 		if strings.Contains(row.Text, ".sync") && !row.Convergent {
