@@ -58,9 +58,10 @@ var house = map[string][]string{
 	"codegen/ptxas":      {"ir/diag"},
 
 	// The runtime reads weights files as the frontends do: one package for both ends.
-	"runtime":            {"runtime/artifact", "frontend/weights", "ir", "ir/diag", "ir/mesh", "ir/plan"},
+	"runtime":            {"runtime/artifact", "runtime/trace", "frontend/weights", "ir", "ir/diag", "ir/mesh", "ir/plan"},
 	"runtime/artifact":   {"frontend/weights", "ir", "ir/diag"},
 	"runtime/cache":      {"ir/diag"},
+	"runtime/trace":      {},
 	"runtime/emu":        {"runtime", "codegen/ptx"},
 	"runtime/cuda":       {"runtime", "runtime/cuda/..."},
 	"runtime/cuda/...":   {},

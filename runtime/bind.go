@@ -42,6 +42,9 @@ type stretch struct {
 	graph  Graph       // of the work, once it was captured
 	meets  *Collective // issued after the work; nil for none, or where it is in the work
 	choice *decision   // nil for none
+
+	timings []timing // of the graph's steps, where the run is traced
+	marks   []Mark   // that the graph has
 }
 
 // decision is an if or a while: the host reads a byte, the predicate, and goes on in one block
@@ -388,7 +391,9 @@ func (b *Binding) release() error {
 		if s.graph != nil {
 			errs = append(errs, s.graph.Close())
 		}
+		b.session.tracer.unmark(s.marks)
 	})
+	b.session.tracer.forget(b)
 	for _, at := range b.owned {
 		errs = append(errs, b.session.device.Free(at))
 	}

@@ -3,6 +3,8 @@
 // decides anything is shared above them.
 package runtime
 
+import "time"
+
 // Pointer is an address in a device's global memory. Zero is never a valid allocation.
 type Pointer uint64
 
@@ -45,6 +47,21 @@ type Capturer interface {
 	BeginCapture(Stream) error
 	EndCapture(Stream) (Graph, error)
 }
+
+// Marker is a Device that notes when its streams reach a point, in recorded work too.
+type Marker interface {
+	// Mark notes when s reaches its present end. Inside a capture of s the mark is recorded: the time is taken
+	// anew whenever the work runs.
+	Mark(s Stream) (Mark, error)
+	// Between is the time from one mark to another, as they were reached last. The device must be idle on
+	// both.
+	Between(from, to Mark) (time.Duration, error)
+	// Unmark gives marks up. Work that they were recorded with must not run again.
+	Unmark(marks ...Mark)
+}
+
+// Mark is a handle given out by a Marker, never 0.
+type Mark int64
 
 // HostMemory is a Device whose memory the host can touch in place.
 type HostMemory interface {

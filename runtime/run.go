@@ -209,10 +209,13 @@ func (b *Binding) download() ([]*ir.Tensor, error) {
 // enqueue enqueues a run: its stretches as captured graphs where the device can capture.
 func (b *Binding) enqueue(ctx context.Context) error {
 	capturer, ok := b.session.device.(Capturer)
-	if !ok || b.session.options.NoGraph {
+	if !ok || b.session.options.NoGraph || b.session.tracer.stepByStep() {
 		capturer = nil
 	}
 	b.session.recorder.begin(b.entry.plan.Entry)
+	if err := b.session.tracer.begin(b); err != nil {
+		return err
+	}
 	return b.runBlock(ctx, b.work, capturer)
 }
 
@@ -224,7 +227,7 @@ func (b *Binding) runBlock(ctx context.Context, l block, capturer Capturer) erro
 			return err
 		}
 		if s.meets != nil {
-			if err := b.meet(ctx, 0, s.meets); err != nil {
+			if err := b.timed(0, s.meets.Step, func() error { return b.meet(ctx, 0, s.meets) }); err != nil {
 				return err
 			}
 		}
@@ -271,7 +274,7 @@ func (b *Binding) runStretch(ctx context.Context, s *stretch, capturer Capturer)
 	}
 	if s.graph == nil {
 		var err error
-		if s.graph, err = b.capture(ctx, s.work, capturer); err != nil {
+		if s.graph, err = b.capture(ctx, s, capturer); err != nil {
 			return err
 		}
 	}
@@ -281,14 +284,19 @@ func (b *Binding) runStretch(ctx context.Context, s *stretch, capturer Capturer)
 			b.session.number(c.meets)
 		}
 	}
+	if err := b.session.tracer.replay(s); err != nil {
+		return err
+	}
 	return s.graph.Replay(0)
 }
 
-func (b *Binding) capture(ctx context.Context, work []command, capturer Capturer) (Graph, error) {
+func (b *Binding) capture(ctx context.Context, s *stretch, capturer Capturer) (Graph, error) {
 	if err := capturer.BeginCapture(0); err != nil {
 		return nil, err
 	}
-	err := b.enqueueWork(ctx, work, func(ctx context.Context, stream Stream, c *Collective) error {
+	b.session.tracer.record(s)
+	defer b.session.tracer.record(nil)
+	err := b.enqueueWork(ctx, s.work, func(ctx context.Context, stream Stream, c *Collective) error {
 		return b.session.options.Communicator.Collective(ctx, stream, *c)
 	})
 	graph, end := capturer.EndCapture(0)
@@ -303,28 +311,38 @@ func (b *Binding) capture(ctx context.Context, work []command, capturer Capturer
 
 // enqueueWork enqueues steps one by one, collectives by meet.
 func (b *Binding) enqueueWork(ctx context.Context, work []command, meet func(context.Context, Stream, *Collective) error) error {
-	device := b.session.device
+	timed := func(ctx context.Context, stream Stream, c *Collective) error {
+		return b.timed(stream, c.Step, func() error { return meet(ctx, stream, c) })
+	}
 	for _, c := range work {
 		var err error
 		b.session.recorder.issue(c.step)
 		switch {
 		case c.nothing:
 		case c.meets != nil && c.meets.Async:
-			err = b.start(ctx, c.meets, meet)
+			err = b.start(ctx, c.meets, timed)
 		case c.meets != nil:
-			err = meet(ctx, 0, c.meets)
-		case c.waits != 0:
-			err = b.finish(c.waits)
-		case c.launch != nil:
-			err = device.Launch(0, *c.launch)
-		case c.pattern != nil:
-			err = device.Fill(0, c.dst, c.pattern, c.count)
+			err = timed(ctx, 0, c.meets)
 		default:
-			err = device.Copy(0, c.dst, c.src, c.size)
+			err = b.timed(0, c.step, func() error { return b.issue(c) })
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// issue enqueues a step that is no collective.
+func (b *Binding) issue(c command) error {
+	device := b.session.device
+	switch {
+	case c.waits != 0:
+		return b.finish(c.waits)
+	case c.launch != nil:
+		return device.Launch(0, *c.launch)
+	case c.pattern != nil:
+		return device.Fill(0, c.dst, c.pattern, c.count)
+	}
+	return device.Copy(0, c.dst, c.src, c.size)
 }

@@ -33,6 +33,8 @@ type Options struct {
 	Communicator Communicator
 	// Recorder notes what the rank does; nil makes one.
 	Recorder *Recorder
+	// Trace has the session note when the steps of each run begin and end, for Trace. This takes time.
+	Trace bool
 	// LeaveOut makes one rank leave out one collective of each entry, to see how a run ends when ranks
 	// disagree; the zero value leaves out none.
 	LeaveOut LeaveOut
@@ -58,8 +60,9 @@ type Session struct {
 	mesh        ir.Mesh
 	coordinates map[string]int64 // of the rank, by symbol
 	recorder    *Recorder
-	beside      Stream // of asynchronous collectives; 0 before the first
-	sequence    int64  // collectives that the rank has issued
+	tracer      *tracer // nil where nothing is traced
+	beside      Stream  // of asynchronous collectives; 0 before the first
+	sequence    int64   // collectives that the rank has issued
 }
 
 // entry is an entry of the artifact, ready to be bound.
@@ -80,6 +83,9 @@ type entry struct {
 // diagnostics.
 func Open(a *artifact.Artifact, device Device, options Options) (*Session, error) {
 	s := &Session{device: device, options: options, states: map[string]*state{}}
+	if options.Trace {
+		s.tracer = newTracer(device)
+	}
 	if err := s.open(a); err != nil {
 		s.abort(err)
 		return nil, errors.Join(err, s.release())

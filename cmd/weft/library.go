@@ -109,7 +109,7 @@ func (m *model) openOn(ctx context.Context, s *deviceSession, want string, given
 		return m.openRanks(ctx, art, s, want, given)
 	}
 	if err == nil {
-		s.Session, err = weftruntime.Open(art, s.device, weftruntime.Options{Target: want, Weights: given})
+		s.Session, err = weftruntime.Open(art, s.device, weftruntime.Options{Target: want, Weights: given, Trace: m.traced})
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

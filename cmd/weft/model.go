@@ -20,6 +20,7 @@ type model struct {
 	program  *ir.Program
 	given    givenFlags // about the inputs of a file
 	ranks    rankFlags
+	traced   bool // its runs are
 	warn     func(diag.List)
 	stderr   io.Writer // for what is said at once
 }

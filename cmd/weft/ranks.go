@@ -75,7 +75,8 @@ func (m *model) openRanks(ctx context.Context, art *artifact.Artifact, first *de
 		leaveOut, err = weftruntime.ParseLeaveOut(os.Getenv("WEFT_DEBUG_LEAVE_OUT"))
 	}
 	if err == nil {
-		options := weftruntime.Options{Target: want, Weights: given, NoGraph: first.name == "cuda" && m.ranks.virtual, LeaveOut: leaveOut} // they disturb each other's captures
+		options := weftruntime.Options{Target: want, Weights: given, LeaveOut: leaveOut, Trace: m.traced,
+			NoGraph: first.name == "cuda" && m.ranks.virtual} // they disturb each other's captures
 		s.Ranks, err = weftruntime.OpenRanks(art, members, options)
 	}
 	if err != nil {

@@ -26,6 +26,7 @@ type runFlags struct {
 	steps                          int
 	seed                           uint64
 	seedGiven                      bool
+	trace                          string
 	asJSON                         bool
 }
 
@@ -81,6 +82,7 @@ func (a *app) runCommand() *cobra.Command {
 	flags.Uint64Var(&f.seed, "seed", 0, "`SEED` of the random numbers that the model draws")
 	flags.IntVar(&f.steps, "steps", 1, "run `N` times and print how long each took")
 	f.ranks.add(cmd)
+	flags.StringVar(&f.trace, "trace", "", "write what the devices did in the last step to `FILE`, as Chrome trace events (Perfetto opens it)")
 	flags.BoolVar(&f.asJSON, "json", false, "print as JSON")
 	completeWith(cmd, "device", devices)
 	return cmd
@@ -92,6 +94,7 @@ type runReport struct {
 	Entry   string         `json:"entry"`
 	Steps   *timing        `json:"steps,omitempty"`
 	Outputs []outputReport `json:"outputs"`
+	Trace   *traceReport   `json:"trace,omitempty"`
 }
 
 type timing struct {
@@ -111,9 +114,19 @@ type outputReport struct {
 
 func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if f.ranks.launch.processes != 0 {
+		if err := checkTrace(f.trace); err != nil {
+			return err
+		}
 		return a.launch(ctx, path, f.device, f.ranks)
 	}
-	path, err := a.input(path)
+	trace, err := f.createTrace()
+	if err != nil {
+		return err
+	}
+	if trace != nil {
+		defer trace.Abort()
+	}
+	path, err = a.input(path)
 	if err != nil {
 		return err
 	}
@@ -125,7 +138,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 		return err
 	}
 	defer m.Close()
-	m.ranks, m.stderr = f.ranks, a.stderr
+	m.ranks, m.stderr, m.traced = f.ranks, a.stderr, f.trace != ""
 	s, err := choose(m.entries(), f.entry)
 	if err != nil {
 		return err
@@ -176,7 +189,7 @@ func (a *app) run(ctx context.Context, path string, f *runFlags) error {
 	if err := giveRanks(session, given); err != nil {
 		return err
 	}
-	return a.runSession(ctx, session, s, inputs, expect, f)
+	return a.runSession(ctx, session, s, inputs, expect, trace, f)
 }
 
 // earlierRun is a run of another entry before the one that is asked for.
@@ -230,7 +243,7 @@ func earlierRuns(m *model, args []string) (list earlier, err error) {
 	return list, nil
 }
 
-func (a *app) runSession(ctx context.Context, session session, s signature, inputs []*ir.Tensor, expect *tensorFile, f *runFlags) error {
+func (a *app) runSession(ctx context.Context, session session, s signature, inputs []*ir.Tensor, expect *tensorFile, trace *weights.PendingFile, f *runFlags) error {
 	report := runReport{Device: session.target(), Entry: s.Name}
 	start := time.Now()
 	tensors, err := session.run(ctx, s.Name, inputs)
@@ -247,6 +260,9 @@ func (a *app) runSession(ctx context.Context, session session, s signature, inpu
 		if err != nil {
 			return err
 		}
+	}
+	if report.Trace, err = f.writeTrace(ctx, session, trace); err != nil {
+		return err
 	}
 	outputs, err := outputsOf(s, tensors, session.state)
 	if ranks, ok := session.(*ranksSession); ok && err == nil {
@@ -282,6 +298,9 @@ func (a *app) runSession(ctx context.Context, session session, s signature, inpu
 		return differs
 	}
 	a.printRun(report, outputs, expect != nil)
+	if report.Trace != nil {
+		a.printTrace(report.Trace)
+	}
 	return differs
 }
 

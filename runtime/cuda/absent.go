@@ -11,6 +11,7 @@ const Built = false
 type Device struct {
 	runtime.Device
 	runtime.Capturer
+	runtime.Marker
 	Timer
 	Native
 }

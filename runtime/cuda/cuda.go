@@ -1,5 +1,5 @@
 // Package cuda is runtime's device for NVIDIA GPUs. It is thin: some thirty calls of the CUDA
-// driver behind runtime.Device, runtime.Capturer, Timer and Native.
+// driver behind runtime.Device, runtime.Capturer, runtime.Marker, Timer and Native.
 //
 // Without the build tag cuda the package holds the same functions, which answer that this build
 // has no CUDA. With it (see build.sh) the program needs no driver to start: the driver is loaded

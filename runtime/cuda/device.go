@@ -24,6 +24,7 @@ import (
 var (
 	_ runtime.Device   = (*Device)(nil)
 	_ runtime.Capturer = (*Device)(nil)
+	_ runtime.Marker   = (*Device)(nil)
 	_ Timer            = (*Device)(nil)
 	_ Native           = (*Device)(nil)
 )
@@ -39,6 +40,7 @@ type Device struct {
 	uploads    cu.Stream   // only Upload uses it
 	streams    []cu.Stream // by runtime.Stream
 	events     events
+	marks      marks
 	memory     map[cu.DevicePtr]bool // allocations to free with the device
 	open       map[io.Closer]bool    // modules and graphs to close with it
 	filler     runtime.Kernel        // see fill8
@@ -260,7 +262,7 @@ func (d *Device) Close() error {
 		for p := range d.memory {
 			errs = append(errs, named("cuMemFree", cu.MemFree(p)))
 		}
-		errs = append(errs, d.events.destroy())
+		errs = append(errs, d.events.destroy(), d.marks.destroy())
 		for _, s := range append(d.streams, d.uploads) {
 			if s != (cu.Stream{}) {
 				errs = append(errs, named("cuStreamDestroy", s.Destroy()))
