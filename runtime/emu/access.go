@@ -350,7 +350,7 @@ func (w *worker) store(wp *warp, in *instruction, mask uint32) *Fault {
 		if fault != nil {
 			return fault
 		}
-		if w.flights > 0 {
+		if w.flights > 0 || w.reads > 0 {
 			if fault := w.checkInFlight(wp, in, lanes, &p, runtime.Write); fault != nil {
 				return fault
 			}
@@ -366,6 +366,9 @@ func (w *worker) store(wp *warp, in *instruction, mask uint32) *Fault {
 		}
 		if p.region.checkRead && !(p.region == &w.shared && w.sharedReady) {
 			markWritten(&p, lanes, int64(a.size*a.vector))
+		}
+		if wp.warpgroup != nil && p.region == &w.shared {
+			w.noteWrites(wp, lanes, &p.offset, uint64(a.size*a.vector))
 		}
 		mask &^= lanes
 	}
@@ -460,6 +463,9 @@ func (w *worker) atomic(wp *warp, in *instruction, mask uint32) *Fault {
 			if fault := w.checkWritten(wp, in, lanes, &p); fault != nil {
 				return fault
 			}
+		}
+		if wp.warpgroup != nil && p.region == &w.shared {
+			w.noteWrites(wp, lanes, &p.offset, uint64(a.size))
 		}
 		mask &^= lanes
 		for ; lanes != 0; lanes &= lanes - 1 {

@@ -231,13 +231,14 @@ func (w *worker) commitGroup(wp *warp, _ *instruction, mask uint32) *Fault {
 func (w *worker) waitGroup(wp *warp, in *instruction, mask uint32) *Fault {
 	s := wp.async
 	for i := range s.flights {
-		f := &s.flights[i]
+		f, before := &s.flights[i], s.flights[i].landed
 		for lanes := mask & f.lanes &^ f.landed; lanes != 0; lanes &= lanes - 1 {
 			lane := bits.TrailingZeros32(lanes)
 			if uint64(f.group)+in.imm < uint64(s.committed[lane]) {
 				f.landed |= 1 << lane
 			}
 		}
+		w.landed(wp, f, before)
 	}
 	return nil
 }
@@ -245,14 +246,25 @@ func (w *worker) waitGroup(wp *warp, in *instruction, mask uint32) *Fault {
 // waitAll lands all copies, those of no closed group too.
 func (w *worker) waitAll(wp *warp, _ *instruction, mask uint32) *Fault {
 	for i := range wp.async.flights {
-		f := &wp.async.flights[i]
+		f, before := &wp.async.flights[i], wp.async.flights[i].landed
 		f.landed |= f.lanes & mask
+		w.landed(wp, f, before)
 	}
 	return nil
 }
 
+// landed notes the bytes of lanes that have just waited.
+func (w *worker) landed(wp *warp, f *flight, before uint32) {
+	if wp.warpgroup != nil && f.landed != before {
+		w.noteWrites(wp, f.landed&^before, &f.offset, f.size)
+	}
+}
+
 // publish makes what a warp has waited for readable to all.
 func (w *worker) publish(wp *warp) {
+	if wp.warpgroup != nil {
+		w.releaseReads(wp)
+	}
 	if wp.async == nil {
 		return
 	}
@@ -277,7 +289,15 @@ func (w *worker) release(f *flight, lanes uint32) {
 // checkInFlight looks for lanes that touch bytes in flight. Bytes that the warp itself has
 // waited for are released by that.
 func (w *worker) checkInFlight(wp *warp, in *instruction, mask uint32, p *places, need runtime.Access) *Fault {
-	if w.flights == 0 || p.region != &w.shared {
+	if p.region != &w.shared {
+		return nil
+	}
+	if w.reads > 0 && need == runtime.Write {
+		if fault := w.checkReaders(wp, in, mask, p); fault != nil {
+			return fault
+		}
+	}
+	if w.flights == 0 {
 		return nil
 	}
 	size := uint64(in.access.size * in.access.vector)
@@ -368,8 +388,12 @@ func (w *worker) unwaited() int64 {
 }
 
 // fence decodes membar and fence: what a thread has waited for may be read by others after it,
-// if they learn of it by a flag in memory.
+// if they learn of it by a flag in memory. A fence between proxies orders nothing else.
 func (d *decoder) fence(in *instruction) error {
+	if name := strings.Join(d.in.Modifiers, "."); name == "proxy.async" || name == "proxy.async.shared::cta" {
+		in.op, in.extra = opSpecial, &extra{run: (*worker).proxyFence}
+		return d.operands(0)
+	}
 	in.op, in.extra = opSpecial, &extra{run: func(w *worker, wp *warp, _ *instruction, _ uint32) *Fault {
 		w.publish(wp)
 		return nil

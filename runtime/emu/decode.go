@@ -173,7 +173,7 @@ func (d *decoder) exitsAtOnce(position int) bool {
 		switch in := d.f.Body[position]; in.Opcode {
 		case "ret", "exit":
 			return in.Guard == nil
-		case "bra", "brx", "bar", "barrier", "shfl", "vote", "match", "redux", "mma", "ldmatrix", "stmatrix", "movmatrix":
+		case "bra", "brx", "bar", "barrier", "shfl", "vote", "match", "redux", "mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix":
 			return false
 		}
 	}

@@ -25,7 +25,7 @@ var decoders = map[string]func(*decoder, *instruction) error{
 	"trap": (*decoder).trap, "bar": (*decoder).barrier, "barrier": (*decoder).barrier,
 	"shfl": (*decoder).shuffle, "vote": (*decoder).vote, "activemask": (*decoder).activeMask,
 	"match": (*decoder).match, "redux": (*decoder).reduceWarp,
-	"mma": (*decoder).matrixProduct, "ldmatrix": (*decoder).matrixAccess, "stmatrix": (*decoder).matrixAccess,
+	"mma": (*decoder).matrixProduct, "wgmma": (*decoder).warpgroupInstruction, "ldmatrix": (*decoder).matrixAccess, "stmatrix": (*decoder).matrixAccess,
 	"movmatrix": (*decoder).transposeMatrix, "cp": (*decoder).asyncInstruction,
 }
 

@@ -93,7 +93,13 @@ type product struct {
 
 // multiplyFloat computes D from float factors.
 func (p *product) multiplyFloat(f factorFormat) {
-	p.unpack(f)
+	p.unpackA(f)
+	p.multiplyUnpacked(f)
+}
+
+// multiplyUnpacked is multiplyFloat for an A that unpackA has split.
+func (p *product) multiplyUnpacked(f factorFormat) {
+	p.unpackB(f)
 	alignProducts(p)
 	for i := range p.c {
 		for j, c := range p.c[i] {
@@ -106,17 +112,23 @@ func (p *product) multiplyFloat(f factorFormat) {
 	}
 }
 
-// unpack splits all elements.
-func (p *product) unpack(f factorFormat) {
+// unpackA splits the elements of A.
+func (p *product) unpackA(f factorFormat) {
 	shift := alignedFraction - 2*f.fraction
-	p.special = [matrixColumns]bool{}
 	for i := range p.rawA {
 		p.specialRow[i] = splitElements(f, p.rawA[i][:p.inner], p.valueA[i][:p.inner], p.exponentA[i][:p.inner], shift)
+	}
+}
+
+// unpackB splits the elements of B, and takes the exponents of C.
+func (p *product) unpackB(f factorFormat) {
+	for i := range p.c {
 		for j, c := range p.c[i] {
 			_, e := splitFloat32(c)
 			p.top[i][j] = max(e, lowestTop)
 		}
 	}
+	p.special = [matrixColumns]bool{}
 	n := p.inner * matrixColumns
 	if splitElements(f, p.rawB[:n], p.valueB[:n], p.exponentB[:n], 0) {
 		for i, x := range p.rawB[:n] {

@@ -19,14 +19,16 @@ const (
 	WarpDivergence // a warp-wide instruction whose lanes are not all there
 	BudgetExceeded
 	Trapped
-	InFlight // touches bytes that an asynchronous copy may still be writing
+	InFlight // touches bytes that an asynchronous copy may still be writing, or writes what a product may still be reading
+	Unfenced // a warpgroup's product of what no fence has ordered before it
+	BadDescriptor
 )
 
 var faultNames = [...]string{
 	OutOfBounds: "access out of bounds", Misaligned: "misaligned access", AccessDenied: "access not declared",
 	Uninitialised: "read of uninitialised memory", BarrierDivergence: "barrier divergence", Deadlock: "deadlock",
 	WarpDivergence: "warp divergence", BudgetExceeded: "instruction budget exceeded", Trapped: "trap",
-	InFlight: "access to bytes in flight",
+	InFlight: "access to bytes in flight", Unfenced: "missing fence", BadDescriptor: "bad matrix descriptor",
 }
 
 // String says in words what the kernel did.

@@ -130,6 +130,7 @@ type kernel struct {
 	dynamicAlign int  // of extern shared memory, 0 if there is none
 	sequential   bool // results depend on the order of blocks: they run one by one
 	async        bool // has asynchronous copies
+	warpgroups   bool // has products of warpgroups
 	maxThreads   [3]int
 	reqThreads   [3]int
 }

@@ -35,11 +35,14 @@ func (b bitset) add(i int)    { b[i/64] |= 1 << (i % 64) }
 func (b bitset) remove(i int) { b[i/64] &^= 1 << (i % 64) }
 
 // effects calls read and write for the registers of an instruction, reads first. A guarded
-// write keeps the old value where the guard is false, so it reads too.
+// write keeps the old value where the guard is false, so it reads too;
+// so do the products of warpgroups, whose accumulators are D and C.
 func effects(in *ptx.Instruction, read, write func(register int)) {
 	outputs := written(in)
 	if in.Guard != nil {
 		read(in.Guard.Register)
+	}
+	if in.Guard != nil || in.Opcode == "wgmma" {
 		walkOperands(outputs, func(o *ptx.Operand) {
 			if o.Kind == ptx.OperandRegister {
 				read(o.Register)

@@ -274,6 +274,9 @@ func (w *worker) storeMatrices(wp *warp, in *instruction, mask uint32) *Fault {
 	if !w.sharedReady {
 		markWritten(&p, lanes, matrixBytes)
 	}
+	if wp.warpgroup != nil {
+		w.noteWrites(wp, lanes, &p.offset, matrixBytes)
+	}
 	return nil
 }
 

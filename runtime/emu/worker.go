@@ -23,6 +23,11 @@ type worker struct {
 	product     product
 	flights     int      // lanes that have bytes in flight
 	inFlight    []uint64 // bytes of shared memory that an asynchronous copy is about to write, one a bit
+	reads       int      // products of warpgroups that may be reading, counted by warp
+	readers     []uint32 // their number by chunk of shared memory
+	unfenced    uint32   // warps that have written to shared memory since their last fence.proxy.async
+	products    [][]productRead
+	chunks      []uint32 // offsets of what a product reads
 }
 
 // warpState says why a warp does not run.
@@ -55,7 +60,8 @@ type warp struct {
 	barrier    uint32 // while waiting
 	threads    int    // count of the barrier, 0 for all
 	waitingAt  *instruction
-	async      *asyncState // nil if the kernel has no asynchronous copies
+	async      *asyncState     // nil if the kernel has no asynchronous copies
+	warpgroup  *warpgroupState // nil if the kernel has no products of warpgroups
 }
 
 func newWorker(s *launchState) *worker {
@@ -112,6 +118,7 @@ func (w *worker) runBlock(block int64) *Fault {
 	clear(w.shared.init)
 	clear(w.arrived)
 	w.resetAsync()
+	w.resetWarpgroups()
 	for i := range w.warps {
 		w.startWarp(&w.warps[i])
 	}
@@ -134,7 +141,10 @@ func (w *worker) runBlock(block int64) *Fault {
 		}
 		if !released {
 			w.leaked.Add(w.unwaited())
-			return w.checkAllExited()
+			if fault := w.checkAllExited(); fault != nil {
+				return fault
+			}
+			return w.checkProducts()
 		}
 	}
 }
