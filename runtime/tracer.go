@@ -224,6 +224,8 @@ func (t *tracer) unmark(marks []Mark) {
 // forget drops what is known of a binding that is given up.
 func (t *tracer) forget(b *Binding) {
 	if t != nil && t.run == b {
+		t.marker.Unmark(t.loose...)
+		t.loose = nil
 		t.run, t.queue, t.spans = nil, nil, nil
 	}
 }

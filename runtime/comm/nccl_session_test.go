@@ -19,10 +19,8 @@ import (
 	"weft/runtime/emu"
 )
 
-// sumArtifact is for two ranks. Its entry sum adds up the input of the ranks twice.
-func sumArtifact(t *testing.T) *artifact.Artifact {
-	t.Helper()
-	plan := `{"version":"1.0","target":"sm_80","entry":"sum","mesh":[{"name":"x","size":2}],
+// sumPlan is for two ranks. Its entry sum adds up the input of the ranks twice.
+const sumPlan = `{"version":"1.0","target":"sm_80","entry":"sum","mesh":[{"name":"x","size":2}],
 "dims":[{"name":"rank.x","min":0,"max":1}],
 "inputs":[{"name":"a","dtype":"f32","shape":["2"],"shard":[[{"size":"4","axes":["x"]}]]}],
 "outputs":[{"name":"b","dtype":"f32","shape":["2"]}],
@@ -30,6 +28,10 @@ func sumArtifact(t *testing.T) *artifact.Artifact {
 "steps":[{"copy":{"from":0,"to":2}},
  {"collective":{"kind":"all_reduce","from":2,"to":3,"axes":["x"],"ranks":2,"dtype":"f32","combine":"add","label":"first"}},
  {"collective":{"kind":"all_reduce","from":3,"to":1,"axes":["x"],"ranks":2,"dtype":"f32","combine":"add","label":"second"}}]}`
+
+// planArtifact is for two ranks and has a plan of the entry sum.
+func planArtifact(t *testing.T, plan string) *artifact.Artifact {
+	t.Helper()
 	none, err := weights.NewSource(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,7 @@ func (g stuckGPU) Synchronize() error {
 // far the device is. Then a collective does not end: it is what the report names.
 func TestNCCLSession(t *testing.T) {
 	fakeNCCL(t)
-	art := sumArtifact(t)
+	art := planArtifact(t, sumPlan)
 	a := ir.NewTensor(ir.F32, 4)
 	for _, graph := range []bool{true, false} {
 		t.Run(fmt.Sprintf("graph %t", graph), func(t *testing.T) {

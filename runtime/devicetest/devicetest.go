@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) runtime.Device) {
 		{"capture", testCapture},
 		{"capture of two streams", testCaptureStreams},
 		{"arithmetic", testArithmetic},
+		{"marks", testMarks},
 		{"missing kernel", testMissingKernel},
 		{"bad image", testBadImage},
 		{"bad launches", testBadLaunches},
