@@ -44,6 +44,7 @@ type Peers struct {
 	hub      *hub         // of rank 0
 	met      chan struct{}
 	ended    chan struct{}         // closed when the run is given up
+	informed chan struct{}         // closed after that, when the others have been sent the reason
 	stopped  chan struct{}         // closed by Close
 	alone    chan struct{}         // closed when all links have left
 	hopeless chan *diag.Diagnostic // why rank 0 need not wait for the others
@@ -59,58 +60,12 @@ type Peers struct {
 	waitFrom time.Time
 	carrying bool // Carry watches over wait
 	cause    error
+	word     []byte // the frame that tells the cause, where the others have to hear of it
 	noticed  bool
 	hooks    []func(error)
 	warned   int
 	stalling bool
 	closed   bool
-}
-
-// link is a connection to a peer that was admitted.
-type link struct {
-	rank  int
-	conn  net.Conn
-	write sync.Mutex
-	done  chan struct{} // closed when nothing is read from it any more
-
-	// Under Peers.mu.
-	heard    time.Time
-	beat     beat
-	answered bool // since the last frameAsk
-	left     bool
-}
-
-func newLink(rank int, conn net.Conn) *link {
-	return &link{rank: rank, conn: conn, done: make(chan struct{}), heard: time.Now()}
-}
-
-// send writes frames, all or none of them together.
-func (l *link) send(frames []byte, within time.Duration) error {
-	l.write.Lock()
-	defer l.write.Unlock()
-	if err := l.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
-		return err
-	}
-	_, err := l.conn.Write(frames)
-	return err
-}
-
-// sendData sends the head of a collective and its bytes. Other frames may come between.
-func (l *link) sendData(kind frameKind, head, data []byte, within time.Duration) error {
-	frames := appendFrame(nil, kind, head)
-	for {
-		n := min(len(data), dataFrame)
-		if n > 0 {
-			frames = appendFrame(frames, frameData, data[:n])
-		}
-		if err := l.send(frames, within); err != nil {
-			return err
-		}
-		if data = data[n:]; len(data) == 0 {
-			return nil
-		}
-		frames = frames[:0]
-	}
 }
 
 // Meet brings the ranks of a run together: rank 0 listens at the world's address, the others connect
@@ -131,6 +86,7 @@ func Meet(ctx context.Context, o Options) (*Peers, error) {
 		err = p.join(ctx)
 	}
 	if err != nil {
+		p.settle()
 		p.shut()
 		return nil, err
 	}
@@ -142,7 +98,7 @@ func Meet(ctx context.Context, o Options) (*Peers, error) {
 func newPeers(o Options) *Peers {
 	p := &Peers{
 		options: o, me: identity{Rank: o.World.Rank, Size: o.World.Size, Digest: o.Digest, Mesh: o.Mesh.String()},
-		met: make(chan struct{}), ended: make(chan struct{}), stopped: make(chan struct{}), alone: make(chan struct{}),
+		met: make(chan struct{}), ended: make(chan struct{}), informed: make(chan struct{}), stopped: make(chan struct{}), alone: make(chan struct{}),
 		results: make(chan []byte, 1), hopeless: make(chan *diag.Diagnostic, 1), reserved: map[int]bool{},
 	}
 	if p.me.Rank == 0 {
@@ -221,9 +177,11 @@ func (p *Peers) look() {
 	}
 }
 
-// serve reads what a peer sends until its connection ends.
+// serve reads what a peer sends until its connection ends. Nothing else tells that a peer is lost: what it said
+// last may still be unread when a write to it fails.
 func (p *Peers) serve(l *link) {
 	defer close(l.done)
+	defer l.conn.Close()
 	go p.beats(l)
 	var buffer []byte
 	var incoming *assembly
@@ -237,6 +195,9 @@ func (p *Peers) serve(l *link) {
 		}
 		if err != nil {
 			p.lost(l, err)
+			if errors.Is(err, errFrame) {
+				l.discard() // it has something to read: why it is refused
+			}
 			return
 		}
 	}
@@ -320,7 +281,7 @@ func (p *Peers) handle(l *link, kind frameKind, payload []byte, incoming *assemb
 			go p.stall()
 		}
 	case frameAsk:
-		return incoming, l.send(appendFrame(nil, frameBeat, p.present().encode()), p.options.Timeout)
+		l.send(appendFrame(nil, frameBeat, p.present().encode()), p.options.Timeout) // where it fails, the next read does
 	case frameOffer, frameResult:
 		if incoming != nil || (kind == frameOffer) != (p.hub != nil) {
 			return incoming, errFrame
@@ -376,8 +337,8 @@ func (p *Peers) deliver(l *link, c runtime.Collective, out []byte) {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	if err := l.sendData(frameResult, head, out, p.options.Timeout); err != nil {
-		p.lost(l, err)
+	if l.sendData(frameResult, head, out, p.options.Timeout) != nil {
+		l.readOut()
 	}
 }
 
@@ -399,9 +360,8 @@ func (p *Peers) bye(l *link) {
 	}
 }
 
-// lost notes that a connection ended.
+// lost notes that nothing more is read from a peer, which said no last word.
 func (p *Peers) lost(l *link, err error) {
-	l.conn.Close()
 	p.mu.Lock()
 	over := l.left || p.cause != nil || p.closed
 	if p.hub != nil && !over && !isClosed(p.met) {
@@ -461,12 +421,31 @@ func (p *Peers) Close() error {
 	var err error
 	if !over {
 		err = p.farewell()
-	} else if p.hub != nil {
-		until := time.Now().Add(min(p.grace(), 500*time.Millisecond)) // for those that read why
-		p.others(func(l *link) { l.drain(time.Until(until)) })
 	}
+	p.settle()
 	p.shut()
 	return err
+}
+
+// settle waits, where the run was given up, until the others have read why, but not longer than the time in which
+// they have to notice. Closing a connection before could take the reason back.
+func (p *Peers) settle() {
+	if !isClosed(p.ended) {
+		return
+	}
+	<-p.informed
+	until := time.Now().Add(p.grace())
+	for p.admitting() && time.Now().Before(until) {
+		time.Sleep(time.Millisecond)
+	}
+	p.others(func(l *link) { l.drain(time.Until(until)) })
+}
+
+// admitting tells whether a handshake is about to end well.
+func (p *Peers) admitting() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.reserved) > 0
 }
 
 // farewell says bye. A peer waits until rank 0 has read it; rank 0 until all have said it.
@@ -492,21 +471,10 @@ func (p *Peers) farewell() error {
 	p.mu.Lock()
 	l.left = true
 	p.mu.Unlock()
-	if l.send(appendFrame(nil, frameBye, nil), p.grace()) == nil {
+	if l.sendLast(appendFrame(nil, frameBye, nil), p.grace()) == nil {
 		l.drain(p.grace())
 	}
 	return nil
-}
-
-// drain waits until the peer has closed the connection, so that what was sent is not lost with what was
-// not read.
-func (l *link) drain(within time.Duration) {
-	timer := time.NewTimer(within)
-	defer timer.Stop()
-	select {
-	case <-l.done:
-	case <-timer.C:
-	}
 }
 
 // staying lists the ranks that have not said bye.

@@ -84,6 +84,12 @@ func rankOfTest(fault, victim string) error {
 				peers.Abort(err)
 				return err
 			}
+			switch fault {
+			case "ended":
+				return peers.Close()
+			case "disagrees":
+				c.Kind = "collective_permute"
+			}
 		}
 		value := binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(world.Rank+step)))
 		if err := device.Upload(from, append(value, value...)); err != nil {
@@ -157,25 +163,30 @@ func TestLaunch(t *testing.T) {
 // Whatever befalls a rank, the others end in time and say which rank it was and what they were doing.
 func TestFaults(t *testing.T) {
 	const timeout = time.Second
-	for _, fault := range []string{"killed", "stopped", "slow", "failed"} {
+	for _, fault := range []string{"killed", "stopped", "slow", "failed", "ended", "disagrees"} {
 		for _, victim := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%s %d", fault, victim), func(t *testing.T) {
 				t.Parallel()
 				status, _, stderr, took := launchTest(t, 3, faultOfTest+"="+fault, fmt.Sprintf("%s=%d", victimOfTest, victim), TimeoutVariable+"="+timeout.String())
 				what := map[string]string{
-					"killed":  fmt.Sprintf("error W7105: rank %d went away", victim),
-					"stopped": fmt.Sprintf("rank %d is missing: it was last heard ", victim),
-					"slow":    fmt.Sprintf("rank %d is missing: it is alive, and has not come to the collective", victim),
-					"failed":  fmt.Sprintf("rank %d failed: the device is on fire", victim),
+					"killed":    fmt.Sprintf("error W7105: rank %d went away", victim),
+					"stopped":   fmt.Sprintf("rank %d is missing: it was last heard ", victim),
+					"slow":      fmt.Sprintf("rank %d is missing: it is alive, and has not come to the collective", victim),
+					"failed":    fmt.Sprintf("rank %d failed: the device is on fire", victim),
+					"ended":     fmt.Sprintf("rank %d has ended, and others wait for it in all_reduce", victim),
+					"disagrees": "ranks issue different collectives",
 				}[fault]
 				if status != 6 {
 					t.Errorf("exit status %d", status)
 				}
 				for rank := range 3 {
-					dead := rank == victim && fault != "slow"
+					dead := rank == victim && fault != "slow" && fault != "disagrees"
 					mine := fmt.Sprintf("this rank, %d: last finished all_reduce over x (number 5, step 4 of forward)", rank)
-					if !dead && (!strings.Contains(stderr, fmt.Sprintf("[rank %d] error W710", rank)) || !strings.Contains(stderr, mine)) {
+					if !dead && (!reports(stderr, rank, "error W710") || !strings.Contains(stderr, mine)) {
 						t.Errorf("rank %d has no report", rank)
+					}
+					if said := fault == "failed" || fault == "ended" || fault == "disagrees"; said && !dead && !reports(stderr, rank, "error W7105: "+what) {
+						t.Errorf("rank %d does not say %q", rank, what)
 					}
 				}
 				if fault == "stopped" && victim == 0 && !strings.Contains(stderr, "note: rank 2, as rank 0 told last: ") {
@@ -185,7 +196,7 @@ func TestFaults(t *testing.T) {
 					t.Errorf("nobody says %q", what)
 				}
 				limit := timeout + 15*time.Second // of a busy machine
-				if fault == "killed" || fault == "failed" {
+				if fault != "stopped" && fault != "slow" {
 					limit = 15 * time.Second
 				}
 				if took > limit {
@@ -197,6 +208,16 @@ func TestFaults(t *testing.T) {
 			})
 		}
 	}
+}
+
+// reports tells whether a rank prints a line with a text.
+func reports(stderr string, rank int, text string) bool {
+	for line := range strings.Lines(stderr) {
+		if strings.HasPrefix(line, fmt.Sprintf("[rank %d] ", rank)) && strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // A rank that is late, but in time, disturbs nobody.

@@ -106,7 +106,7 @@ func (p *Peers) Carry(ctx context.Context, c runtime.Collective, from []byte) ([
 		reply = make(chan []byte, 1)
 		err = p.hub.arrive(0, c, from, func(out []byte) { reply <- out })
 	} else {
-		err = p.offer(c, from)
+		p.offer(c, from)
 	}
 	if err != nil && !isClosed(p.ended) {
 		return nil, err
@@ -123,16 +123,15 @@ func (p *Peers) Carry(ctx context.Context, c runtime.Collective, from []byte) ([
 	}
 }
 
-// offer sends this rank's bytes to rank 0.
-func (p *Peers) offer(c runtime.Collective, from []byte) error {
+// offer sends this rank's bytes to rank 0. Where that fails, the reader of the connection ends the run.
+func (p *Peers) offer(c runtime.Collective, from []byte) {
 	head, err := json.Marshal(offerOf(c, int64(len(from))))
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	if err := p.links[0].sendData(frameOffer, head, from, p.options.Timeout); err != nil {
-		p.lost(p.links[0], err)
+	if l := p.links[0]; l.sendData(frameOffer, head, from, p.options.Timeout) != nil {
+		l.readOut()
 	}
-	return nil
 }
 
 // enter notes that this rank waits in a collective.

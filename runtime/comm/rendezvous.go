@@ -39,14 +39,16 @@ func (p *Peers) receive(ctx context.Context) error {
 		p.others(func(l *link) { go l.send(ready, p.options.Timeout) }) // serve finds out where it fails
 		return nil
 	case d = <-p.hopeless:
+	case <-p.ended:
+		return p.failure()
 	case <-ctx.Done():
-		p.tell(diag.RankFailed, "rank 0 was interrupted")
+		p.Abort(diag.Errorf(diag.RankFailed, "", "rank 0 was interrupted"))
 		return ctx.Err()
 	case <-timer.C:
 		d = diag.Errorf(diag.Rendezvous, "", "%s of %d did not come to %s within %s", rankList(p.absent()), p.me.Size, p.options.World.Address, p.options.Timeout).
 			Suggest("look at what those ranks print; --comm-timeout waits longer")
 	}
-	p.tell(d.Code, d.Message)
+	p.Abort(d)
 	return d
 }
 
@@ -189,9 +191,13 @@ func (p *Peers) admit(conn net.Conn, unknown *lobby) {
 	if p.there++; p.there == p.me.Size-1 && !isClosed(p.met) {
 		close(p.met)
 	}
-	closed := p.closed
+	word, closed := p.word, p.closed
 	p.mu.Unlock()
-	if closed {
+	switch {
+	case word != nil: // it came too late, and learns why
+		l.sendLast(word, p.grace())
+		l.readOut()
+	case closed:
 		conn.Close()
 	}
 	p.serve(l)
@@ -330,8 +336,11 @@ func (p *Peers) ready(ctx context.Context) error {
 	case <-p.ended:
 		return p.failure()
 	case <-ctx.Done():
+		p.Abort(diag.Errorf(diag.RankFailed, "", "it was interrupted"))
 		return ctx.Err()
 	case <-timer.C:
-		return diag.Errorf(diag.Rendezvous, "", "rank 0 at %s did not say within %s that all ranks are there", p.options.World.Address, p.options.Timeout)
+		d := diag.Errorf(diag.Rendezvous, "", "rank 0 at %s did not say within %s that all ranks are there", p.options.World.Address, p.options.Timeout)
+		p.Abort(d)
+		return d
 	}
 }

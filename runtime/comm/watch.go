@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"sync"
 	"time"
 
 	"weft/ir/diag"
@@ -56,7 +58,7 @@ func (p *Peers) stalled() {
 			d.Note("rank 0, as last heard: %s", root.beat)
 			p.retold(d, root.beat)
 		}
-		p.end(d, false)
+		p.end(d, true)
 	}
 }
 
@@ -130,6 +132,9 @@ func (p *Peers) abortedBy(l *link, payload []byte) error {
 		a.Message = a.Message[:maxMessage]
 	}
 	if p.hub != nil {
+		if !isClosed(p.met) {
+			return io.EOF // it came and went
+		}
 		p.end(diag.Errorf(diag.RankFailed, "", "rank %d failed: %s", l.rank, a.Message), true)
 		return nil
 	}
@@ -182,13 +187,15 @@ func (p *Peers) end(cause error, tell bool) {
 		code, message = diag.RankFailed, "rank 0 failed: "+message
 	}
 	p.cause = cause
+	if tell {
+		p.word = lastWord(code, message, p.me.Rank)
+	}
 	hooks := p.hooks
 	noticed := p.noticed
 	close(p.ended)
 	p.mu.Unlock()
-	if tell {
-		p.tell(code, message)
-	}
+	p.tell()
+	close(p.informed)
 	for _, f := range hooks {
 		f(cause)
 	}
@@ -207,29 +214,24 @@ func (p *Peers) unnoticed() {
 	}
 }
 
-// tell sends the end of the run to the peers, and waits a little for those that read it.
-func (p *Peers) tell(code diag.Code, message string) {
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
-	}
-	text, err := json.Marshal(abortion{Code: code, Message: message, Rank: p.me.Rank})
+// lastWord is the frame that tells why the run ends.
+func lastWord(code diag.Code, message string, rank int) []byte {
+	text, err := json.Marshal(abortion{Code: code, Message: message[:min(len(message), maxMessage)], Rank: rank})
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	frame := appendFrame(nil, frameAbort, text)
-	done := make(chan struct{})
-	n := 0
-	p.others(func(l *link) {
-		n++
-		go func() {
-			l.conn.SetWriteDeadline(time.Now().Add(p.grace())) // also for what is being written now
-			l.send(frame, p.grace())
-			done <- struct{}{}
-		}()
-	})
-	for range n {
-		<-done
+	return appendFrame(nil, frameAbort, text)
+}
+
+// tell sends the peers the reason of the end, where they have to hear of it. A peer that is admitted later gets it
+// from admit.
+func (p *Peers) tell() {
+	if p.word == nil { // it is set before p.ended is closed, once
+		return
 	}
+	var group sync.WaitGroup
+	p.others(func(l *link) { group.Go(func() { l.sendLast(p.word, p.grace()) }) })
+	group.Wait()
 }
 
 // failure is the error of a rank whose run was given up.

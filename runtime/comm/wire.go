@@ -14,6 +14,11 @@ import (
 
 // Two processes of a run talk in frames over a connection. A frame is a kind (1 byte), the length
 // of what follows (4 bytes, little endian), and that: JSON, or the bytes of a collective.
+//
+// The last frame of either side is a goodbye: frameBye or frameAbort. Its sender closes its half of the connection
+// behind it and reads on. The other side closes the connection when it has read the goodbye (frameBye), or
+// the end after it, and not before: closing with bytes that are unread is a reset, which may overtake what was sent. So a
+// connection that ends without a goodbye is that of a rank that was lost.
 type frameKind uint8
 
 const (
@@ -26,8 +31,8 @@ const (
 	frameOffer                        // offer: a rank comes to a collective; data follow
 	frameResult                       // offer: what the rank gets; data follow
 	frameData                         // some bytes of the last offer or result
-	frameAbort                        // abortion: the run ends
-	frameBye                          // the rank issues no more collectives
+	frameAbort                        // abortion: the run ends; the last frame
+	frameBye                          // the rank issues no more collectives; the last frame
 )
 
 const (

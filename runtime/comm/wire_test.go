@@ -25,6 +25,7 @@ func (t *tape) Read(p []byte) (int, error)       { return t.Reader.Read(p) }
 func (t *tape) Write(p []byte) (int, error)      { return len(p), nil }
 func (t *tape) Close() error                     { return nil }
 func (t *tape) SetWriteDeadline(time.Time) error { return nil }
+func (t *tape) SetReadDeadline(time.Time) error  { return nil }
 
 // bounded fails where f allocates much more than the bytes that it reads.
 func bounded(t *testing.T, size int, f func()) {
