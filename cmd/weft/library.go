@@ -38,8 +38,8 @@ func lowerFile(ctx context.Context, path string, given givenFlags) (*weft.Compil
 
 // newReference makes a session of the evaluator. values has the states that need no
 // preparation; the init entry, where there is one, makes the others.
-func newReference(p *ir.Program, values weights.Source) (session, error) {
-	r := &reference{program: p, values: values, states: map[string]*ir.Tensor{}}
+func newReference(p *ir.Program, values weights.Source, traced bool) (session, error) {
+	r := &reference{program: p, values: values, states: map[string]*ir.Tensor{}, traced: traced}
 	if p.Entry(ir.InitEntry) != nil {
 		if _, err := r.run(context.Background(), ir.InitEntry, nil); err != nil {
 			values.Close()
@@ -53,7 +53,7 @@ func (r *reference) run(ctx context.Context, entry string, inputs []*ir.Tensor) 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	result, err := eval.Run(r.program, entry, inputs, r.state)
+	result, err := eval.RunObserved(r.program, entry, inputs, r.state, r.observer(entry))
 	if err != nil {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ func (m *model) reference(given weights.Source) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newReference(m.program, values)
+	return newReference(m.program, values, m.traced)
 }
 
 // values is the source of the states' values, under the states' names.

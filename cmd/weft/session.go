@@ -7,6 +7,7 @@ import (
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
+	"weft/runtime/trace"
 )
 
 // session runs the entries of one program again and again over the same state: on a device, or
@@ -85,6 +86,8 @@ type reference struct {
 	program *ir.Program
 	values  weights.Source // of states, under their own names
 	states  map[string]*ir.Tensor
+	traced  bool
+	last    []trace.Rank // of the last run that was traced
 }
 
 func (r *reference) state(name string) (*ir.Tensor, error) {

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"weft/frontend/weights"
 	"weft/ir"
 	"weft/ir/diag"
+	"weft/ir/eval"
 	weftruntime "weft/runtime"
 	"weft/runtime/comm"
 	"weft/runtime/trace"
@@ -33,9 +35,6 @@ func (f *runFlags) createTrace() (*weights.PendingFile, error) {
 	if f.trace == "" {
 		return nil, nil
 	}
-	if f.device == "reference" {
-		return nil, diag.Errorf(diag.CommandLine, "", "--trace does not go with --device reference, which runs no plan").Suggest("--device emu runs the plan on the CPU")
-	}
 	if world, err := comm.FindHere(f.ranks.launch.world); err == nil && world.Size > 1 && world.Rank > 0 {
 		return nil, nil // rank 0 writes for all
 	}
@@ -49,7 +48,7 @@ func (f *runFlags) writeTrace(ctx context.Context, s session, file *weights.Pend
 	}
 	t, ok := s.(traced)
 	if !ok {
-		panic("BUG: a session on a device that gives no trace")
+		panic("BUG: a session that gives no trace")
 	}
 	ranks, err := t.trace(ctx)
 	if err != nil || file == nil || ranks == nil {
@@ -78,6 +77,37 @@ func (s *ranksSession) trace(ctx context.Context) ([]trace.Rank, error) {
 	return s.gatherTraces(ctx, ranks)
 }
 
+func (r *reference) trace(context.Context) ([]trace.Rank, error) { return r.last, nil }
+
+// observer takes the wall time of the operations of a run; nil where it is not traced.
+func (r *reference) observer(entry string) eval.Observer {
+	if !r.traced {
+		return nil
+	}
+	start := time.Now()
+	ranks := make([]trace.Rank, r.program.Mesh.Size())
+	for i := range ranks {
+		ranks[i] = trace.Rank{Rank: int64(i), Entry: entry, Clock: trace.ClockHost, Start: start.UnixNano()}
+	}
+	r.last = ranks
+	return func(rank int64, index int, op *ir.Op) func([]*ir.Tensor) {
+		s := trace.Span{Step: index, Kind: trace.Operation, Name: op.Kind.String(), Label: op.Loc, Start: time.Since(start).Nanoseconds()}
+		if c, ok := op.Attrs.(*ir.CollectiveAttrs); ok {
+			s.Kind, s.Axes = trace.Collective, c.Axes
+		}
+		return func(results []*ir.Tensor) {
+			s.End = time.Since(start).Nanoseconds()
+			for _, t := range results {
+				s.Bytes += int64(len(t.Data))
+			}
+			ranks[rank].Spans = append(ranks[rank].Spans, s)
+		}
+	}
+}
+
+// maxTrace is the most bytes that a rank's trace may have where rank 0 gathers them.
+const maxTrace = 1 << 30
+
 // gatherTraces brings the traces of all processes to rank 0.
 func (s *ranksSession) gatherTraces(ctx context.Context, own []trace.Rank) ([]trace.Rank, error) {
 	text, err := json.Marshal(own)
@@ -90,7 +120,11 @@ func (s *ranksSession) gatherTraces(ctx context.Context, own []trace.Rank) ([]tr
 	}
 	longest := 0
 	for size := range slices.Chunk(sizes, 8) {
-		longest = max(longest, int(binary.LittleEndian.Uint64(size)))
+		n := binary.LittleEndian.Uint64(size)
+		if n > maxTrace {
+			return nil, diag.Errorf(diag.RankFailed, "", "a rank has a trace of %d bytes; %d are gathered at most", n, maxTrace)
+		}
+		longest = max(longest, int(n))
 	}
 	parts, err := s.peers.Gather(ctx, append(text, make([]byte, longest-len(text))...))
 	if err != nil || parts == nil {

@@ -19,10 +19,10 @@ import (
 type chromeTrace struct {
 	Events []struct {
 		Name     string
-		Category string `json:"cat"`
-		Phase    string `json:"ph"`
-		Process  int64  `json:"pid"`
-		Thread   int    `json:"tid"`
+		Category string   `json:"cat"`
+		Phase    string   `json:"ph"`
+		Process  int64    `json:"pid"`
+		Thread   int      `json:"tid"`
 		Start    *float64 `json:"ts"`
 		Duration *float64 `json:"dur"`
 		Args     struct {

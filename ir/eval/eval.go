@@ -19,18 +19,29 @@ type Result struct {
 	Dims    map[string]int64      // the sizes of the symbolic dims
 }
 
-// Run evaluates an entry, on all ranks where there are several (see RunMesh). inputs are the caller's inputs in order;
+// Run evaluates an entry, on all ranks where there are several: then inputs, states and results are global tensors, and what several
+// ranks hold of a result must be the same bits on each. inputs are the caller's inputs in order;
 // state gives the value of a state that the entry reads, and may be nil where it reads none. Tensors are not written
 // to; those of the result may share memory with the inputs. Errors are diagnostics.
 func Run(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (*Result, error) {
+	return RunObserved(p, entry, inputs, state, nil)
+}
+
+// Observer is told of each operation of an entry's body, by the rank and its index there, before it is evaluated. What it
+// gives is called with the results. Those inside control flow count as that. Ranks call it at the same time.
+type Observer func(rank int64, index int, op *ir.Op) (done func(results []*ir.Tensor))
+
+// RunObserved is Run with an observer, which may be nil.
+func RunObserved(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error), observe Observer) (*Result, error) {
 	if p.Mesh.Size() > 1 {
-		return RunMesh(p, entry, inputs, state)
+		return runMesh(p, entry, inputs, state, observe)
 	}
 	e, values, dims, err := bindEntry(p, entry, inputs, state)
 	if err != nil {
 		return nil, err
 	}
 	ev := newEvaluator(e, dimsOfRank(p, 0, dims))
+	ev.observe = observe
 	outputs, err := ev.block(&e.Body, values)
 	if err != nil {
 		return nil, err
@@ -136,6 +147,7 @@ type evaluator struct {
 	deaths   map[*ir.Block][][]ir.Value
 	exchange *exchange // where ranks meet; nil for one rank alone
 	rank     int64
+	observe  Observer               // nil for none
 	issued   int                    // collectives so far
 	table    *[ir.NumKinds]evalFunc // a field because control flow would make the variable a cycle
 }
@@ -155,10 +167,15 @@ func (ev *evaluator) block(b *ir.Block, params []*ir.Tensor) ([]*ir.Tensor, erro
 		if err != nil {
 			return nil, err
 		}
+		done := func([]*ir.Tensor) {}
+		if ev.observe != nil && b == &ev.e.Body {
+			done = ev.observe(ev.rank, i, op)
+		}
 		results, err := ev.op(op, operands)
 		if err != nil {
 			return nil, err
 		}
+		done(results)
 		for j, v := range op.Results {
 			ev.env[v] = results[j]
 		}

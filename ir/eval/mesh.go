@@ -16,20 +16,19 @@ import (
 	"weft/ir/mesh"
 )
 
-// RunMesh evaluates an entry of a program for a mesh on all its ranks. Inputs, states and results are
-// global tensors. What several ranks hold of a result must be the same bits on each.
-func RunMesh(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (*Result, error) {
-	e, outputs, dims, err := runRanks(p, entry, func(int64) []*ir.Tensor { return inputs }, state)
+// runMesh evaluates an entry of a program for a mesh on all its ranks.
+func runMesh(p *ir.Program, entry string, inputs []*ir.Tensor, state func(name string) (*ir.Tensor, error), observe Observer) (*Result, error) {
+	e, outputs, dims, err := runRanks(p, entry, func(int64) []*ir.Tensor { return inputs }, state, observe)
 	if err != nil {
 		return nil, err
 	}
 	return joinOutputs(p, e, outputs, dims)
 }
 
-// RunRanks is RunMesh with inputs by rank, which may differ where nothing divides them. It gives what
+// RunRanks is Run of a program for a mesh with inputs by rank, which may differ where nothing divides them. It gives what
 // each rank has of the outputs that are not states.
 func RunRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor, state func(name string) (*ir.Tensor, error)) ([][]*ir.Tensor, error) {
-	e, outputs, _, err := runRanks(p, entry, inputs, state)
+	e, outputs, _, err := runRanks(p, entry, inputs, state, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +44,7 @@ func RunRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor,
 }
 
 // runRanks gives the results of each rank, and the sizes of the dims, which all have alike.
-func runRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor, state func(name string) (*ir.Tensor, error)) (
+func runRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor, state func(name string) (*ir.Tensor, error), observe Observer) (
 	e *ir.Entry, outputs [][]*ir.Tensor, dims map[string]int64, err error) {
 	ranks := p.Mesh.Size()
 	values := make([][]*ir.Tensor, ranks)
@@ -71,7 +70,7 @@ func runRanks(p *ir.Program, entry string, inputs func(rank int64) []*ir.Tensor,
 				return err
 			}
 			ev := newEvaluator(e, dimsOfRank(p, rank, dims))
-			ev.exchange, ev.rank = x, rank
+			ev.exchange, ev.rank, ev.observe = x, rank, observe
 			outputs[rank], err = ev.block(&e.Body, local)
 			return err
 		})

@@ -16,8 +16,8 @@ const (
 	Copy       Kind = "copy"
 	Fill       Kind = "fill"
 	Collective Kind = "collective"
-	Wait       Kind = "wait" // the stream of kernels has nothing to do until a collective beside it has finished
-	Operation  Kind = "operation"
+	Wait       Kind = "wait"      // the stream of kernels has nothing to do until a collective beside it has finished
+	Operation  Kind = "operation" // of the evaluator
 )
 
 // computes tells whether the rank's own units work.
@@ -38,9 +38,10 @@ const (
 	ClockHost   = "wall time"
 )
 
-// Span is a step of the plan that ran, from Start to End: nanoseconds after the start of the rank.
+// Span is a step of the plan, or for the evaluator an operation of the program, that ran from Start to End:
+// nanoseconds after the start of the rank.
 type Span struct {
-	Step   int      `json:"step"` // its number in the plan
+	Step   int      `json:"step"` // its number in the plan, or in the entry's body
 	Kind   Kind     `json:"kind"`
 	Name   string   `json:"name"` // of the kernel, or the kind of collective
 	Label  string   `json:"label,omitempty"`
