@@ -81,8 +81,12 @@ func (t *tracer) begin(b *Binding) error {
 
 // record says which stretch is being captured; nil for none.
 func (t *tracer) record(s *stretch) {
-	if t != nil {
-		t.into, t.between = s, 0
+	if t == nil {
+		return
+	}
+	t.into, t.between = s, 0
+	if s != nil {
+		s.timings = nil
 	}
 }
 
