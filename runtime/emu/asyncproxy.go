@@ -15,11 +15,11 @@ import (
 // warpgroupState is what a warp has under way.
 type warpgroupState struct {
 	reads     []productRead
-	committed uint32 // groups that it has closed
-	started   int    // products
-	ordered   bool   // has executed wgmma.fence
-	unfenced  []uint64
-	writers   uint32 // lanes that wrote bytes of unfenced since their last fence
+	committed uint32   // groups that it has closed
+	started   int      // products
+	ordered   bool     // has executed wgmma.fence
+	unfenced  []uint64 // bytes of shared memory that it wrote since its last fence.proxy.async, one a bit
+	writers   uint32   // lanes that wrote bytes of unfenced since their last fence
 }
 
 // productRead is a warp's part of a product: what it reads until it is waited for.

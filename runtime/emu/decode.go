@@ -48,6 +48,9 @@ func decode(m *module, f *ptx.Function) (*kernel, error) {
 	if err := d.body(); err != nil {
 		return nil, err
 	}
+	if d.k.warpgroups {
+		d.findRegisterHazards()
+	}
 	return d.k, nil
 }
 

@@ -21,6 +21,7 @@ func FuzzRun(f *testing.F) {
 	f.Add(kernelText("cvt.u32.u64 %r3, %rd7; cp.async.ca.shared.global [%r3], [%rd4], 4, 2; cp.async.commit_group; cp.async.wait_group 0; ld.shared.u32 %r4, [%rd7];"))
 	f.Add(kernelText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};"))
 	f.Add(kernelText("shl.b32 %r3, %r2, 4; stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r3], {%r4}; ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r3}, [%r3];"))
+	f.Add(warpgroupText(readyProduct + "PRODUCT COMMIT STORE wgmma.wait_group.sync.aligned 1; COPY cp.async.wait_all; PROXY"))
 	for _, in := range hardwareInstructions() {
 		f.Add(hardwareModule([]string{in}))
 	}

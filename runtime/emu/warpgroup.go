@@ -14,7 +14,7 @@ import (
 // A with up to 256 columns of B, which lie in shared memory, 16 k at a time. Warp w has rows
 // 16w to 16w+15 of D, so that each computes its part when it comes there. Products are done
 // when they start; what the hardware leaves open until a wait is a matter of asyncproxy.go.
-// That nothing touches the accumulators before the wait is not checked.
+// Registers in flight are a matter of warpgroup_registers.go.
 
 const (
 	warpgroupWarps   = 4

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"weft/codegen/ptx"
 	"weft/runtime"
 )
 
@@ -115,10 +116,14 @@ mov.u64 %%rd6, m; add.s64 %%rd7, %%rd6, %%rd4;`, imageBytes, 4*count)
 	}
 	emit("fence.proxy.async.shared::cta; bar.sync 0; wgmma.fence.sync.aligned;")
 	for step := range 4 {
-		emit("mov.b64 %%rd10, %d; mov.b64 %%rd11, %d; mov.b32 %%r6, %d; setp.ne.b32 %%p1, %%r6, 0;", int64(c.a.descriptor(step)), int64(c.b.descriptor(step)), transposition(step > 0 || !c.fresh))
-		a := fmt.Sprintf("%%rd10, %%rd11, %%p1, %d, %d, %d", c.signA, c.signB, transposition(c.a.transposed))
+		adds := "%p1"
+		if c.fresh {
+			adds = "!%p1"
+		}
+		emit("mov.b64 %%rd10, %d; mov.b64 %%rd11, %d; mov.b32 %%r6, %d; setp.ne.b32 %%p1, %%r6, 0;", int64(c.a.descriptor(step)), int64(c.b.descriptor(step)), transposition(step == 0 || !c.fresh))
+		a := fmt.Sprintf("%%rd10, %%rd11, %s, %d, %d, %d", adds, c.signA, c.signB, transposition(c.a.transposed))
 		if c.registers {
-			a = fmt.Sprintf("%s, %%rd11, %%p1, %d, %d", registerList("%r", 10+4*step, 4), c.signA, c.signB)
+			a = fmt.Sprintf("%s, %%rd11, %s, %d, %d", registerList("%r", 10+4*step, 4), adds, c.signA, c.signB)
 		}
 		emit("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s %s, %s, %d;", c.columns, c.factors, c.factors, registerList("%f", 0, count), a, transposition(c.b.transposed))
 	}
@@ -318,10 +323,14 @@ func TestWarpgroupFaults(t *testing.T) {
 		{"some lanes", readyProduct + "@%p1 PRODUCT", 128, 0, WarpDivergence, "all 32 lanes must execute this together; lane 5"},
 		{"some lanes commit", readyProduct + "PRODUCT @%p1 COMMIT", 128, 0, WarpDivergence, "lane 5"},
 		{"some lanes wait", readyProduct + "PRODUCT COMMIT @%p1 WAIT", 128, 0, WarpDivergence, "lane 5"},
+		{"a lane short", readyProduct + "PRODUCT", 127, 0, WarpDivergence, "the block has 127 threads"},
 		{"three warps", readyProduct + "PRODUCT", 96, 0, WarpDivergence, "warp 0 is in no whole warpgroup: the block has 96 threads, warps 0 to 3 must be there"},
 		{"five warps", readyProduct + "PRODUCT", 160, 128, WarpDivergence, "warp 4 is in no whole warpgroup"},
 		{"a warp that goes elsewhere", readyProduct + "@%p2 bra L; PRODUCT L:", 128, 0, WarpDivergence, "warp 0 has exited after 0 products, another warp of its warpgroup has started 1"},
 		{"descriptors of warps differ", readyProduct + "@%p2 mov.b64 %rd6, 0x1000080001; PRODUCT", 128, 32, WarpDivergence, "product 0 of this warp differs from that of another warp"},
+		{"descriptors of B differ between warps", readyProduct + "@%p2 mov.b64 %rd7, 0x1000080090; PRODUCT", 128, 32, WarpDivergence, "0x1000080000 and 0x1000080080, C counts: true; there 0x1000080000, 0x1000080090, true"},
+		{"warps differ about C", readyProduct + "@%p2 setp.ne.s32 %p4, %r3, 0; PRODUCT", 128, 32, WarpDivergence, "C counts: true; there 0x1000080000, 0x1000080080, false"},
+		{"warps at different products", readyProduct + "@%p2 bra L; PRODUCT bra M; L: PRODUCT M: bar.sync 0;", 128, 32, WarpDivergence, "product 0 of this warp differs from that of another warp"},
 		{"descriptors of lanes differ", readyProduct + "@%p1 mov.b64 %rd7, 0x1000080000; PRODUCT", 128, 5, BadDescriptor, "lane 5 has 0x1000080080 as the descriptor of B, lane 0 has 0x1000080000"},
 		{"base offset", readyProduct + "mov.b64 %rd6, 0x0002001000080000; PRODUCT", 128, 0, BadDescriptor, "of A: a base offset is not supported"},
 		{"stray bits", readyProduct + "mov.b64 %rd7, 0x1000084080; PRODUCT", 128, 0, BadDescriptor, "bits outside of its fields"},
@@ -385,7 +394,10 @@ func TestWarpgroupUses(t *testing.T) {
 		{"older group", readyProduct + "PRODUCT COMMIT mov.b64 %rd7, 0x1000080090; PRODUCT COMMIT wgmma.wait_group.sync.aligned 1; BARRIER st.shared.u32 [m+2048], %r3;", 128},
 		{"written again", readyProduct + "PRODUCT COMMIT WAIT BARRIER WRITE PROXY BARRIER ORDER PRODUCT", 128},
 		{"copies", "COPY cp.async.wait_all; PROXY BARRIER ORDER PRODUCT COMMIT WAIT BARRIER COPY cp.async.wait_all; PROXY BARRIER ORDER PRODUCT", 128},
-		{"another warp overwrites and fences", "WRITE BARRIER @%p2 bra L; bra M; L: " + strings.Repeat("WRITE add.s64 %rd4, %rd4, 1024; ", 4) + "M: PROXY BARRIER ORDER PRODUCT", 128},
+		{"another warp overwrites and fences", "WRITE BARRIER @!%p2 bra M; " + strings.Repeat("WRITE add.s64 %rd4, %rd4, 1024; ", 4) + "PROXY M: BARRIER ORDER PRODUCT", 128},
+		{"lanes wait and fence one after the other", "COPY @%p1 cp.async.wait_all; @%p1 PROXY @!%p1 cp.async.wait_all; @!%p1 PROXY BARRIER ORDER PRODUCT", 128},
+		{"waits twice", "COPY cp.async.wait_all; PROXY cp.async.wait_all; BARRIER ORDER PRODUCT", 128},
+		{"loads what the product reads", readyProduct + "PRODUCT COMMIT ld.shared.u32 %r7, [%rd4]; ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r7}, [%r5];", 128},
 		{"lanes fence one after the other", "WRITE @%p1 PROXY @!%p1 PROXY BARRIER ORDER PRODUCT", 128},
 		{"negated predicate", readyProduct + "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, {%r3, %r3, %r3, %r3}, %rd7, !%p4, 1, -1, 1;", 128},
 	} {
@@ -394,6 +406,95 @@ func TestWarpgroupUses(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestWarpgroupBlocks runs two blocks on one worker: what the first leaves under way does not
+// concern the second, which multiplies less.
+func TestWarpgroupBlocks(t *testing.T) {
+	h := newHarness(t, Options{Workers: 1}, warpgroupText(`mov.u32 %r7, %ctaid.x; setp.eq.u32 %p6, %r7, 1; @!%p3 bra L;
+		WRITE PROXY bar.sync 1, 128; ORDER @!%p6 PRODUCT PRODUCT @!%p6 bar.sync 0; ret;
+		L: @%p6 bra M; bar.sync 0; st.shared.u32 [%rd4+4], %r3; st.shared.u32 [m+4092], %r3; ret;
+		M: st.shared.u32 [m+4088], %r3;`))
+	if err := h.launch("k", 1, 256, pointer(h.buffer(4096, make([]byte, 4096)), 4096, runtime.Read)); err == nil || !strings.Contains(err.Error(), "has not waited") {
+		t.Errorf("the first block: %v", err)
+	}
+	h = newHarness(t, Options{Workers: 1}, warpgroupText(`mov.u32 %r7, %ctaid.x; setp.eq.u32 %p6, %r7, 1; @!%p3 bra L;
+		WRITE PROXY bar.sync 1, 128; ORDER @!%p6 PRODUCT PRODUCT COMMIT WAIT @!%p6 bar.sync 0; ret;
+		L: @%p6 bra M; bar.sync 0; st.shared.u32 [%rd4+4], %r3; st.shared.u32 [m+4092], %r3; ret;
+		M: st.shared.u32 [m+4088], %r3;`))
+	if err := h.launch("k", 2, 256, pointer(h.buffer(4096, make([]byte, 4096)), 4096, runtime.Read)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWarpgroupRegisters misuses registers of products, or just does not.
+func TestWarpgroupRegisters(t *testing.T) {
+	const (
+		registers = "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r7, %r7, %r7, %r8}, %rd7, %p4, 1, 1, 0;"
+		read      = "add.f32 %f5, %f1, %f1;"
+	)
+	for _, c := range []struct {
+		name, body string
+		kind       FaultKind // 0 for none
+		want       string
+	}{
+		{"read before the wait", "PRODUCT COMMIT " + read + " WAIT", InFlight, `"add.f32 %f5, %f1, %f1": reads %f1, an accumulator of a product that no wgmma.wait_group has ended`},
+		{"read after the wait", "PRODUCT COMMIT WAIT " + read, 0, ""},
+		{"wait before commit", "PRODUCT WAIT " + read, InFlight, "reads %f1"},
+		{"a wait for too few", "PRODUCT COMMIT wgmma.wait_group.sync.aligned 1; " + read, InFlight, "reads %f1"},
+		{"a wait for enough", "PRODUCT COMMIT COMMIT wgmma.wait_group.sync.aligned 1; " + read, 0, ""},
+		{"write before the wait", "PRODUCT COMMIT mov.f32 %f2, %f5;", InFlight, "writes %f2, a register of a product"},
+		{"load before the wait", "PRODUCT COMMIT ld.global.f32 %f4, [%rd1];", InFlight, "writes %f4"},
+		{"a chain", "PRODUCT PRODUCT COMMIT PRODUCT COMMIT WAIT PRODUCT", 0, ""},
+		{"no fence after a write", "mov.f32 %f1, %f5; PRODUCT", Unfenced, "%f1 was written without a wgmma.fence since"},
+		{"fence after a write", "mov.f32 %f1, %f5; ORDER PRODUCT", 0, ""},
+		{"no fence after a write to A", "mov.b32 %r8, %r3; " + registers, Unfenced, "%r8 was written"},
+		{"write to A before the wait", registers + " COMMIT mov.b32 %r7, %r3;", InFlight, "writes %r7, a register of a product"},
+		{"read of A before the wait", registers + " COMMIT add.u32 %r6, %r7, 1;", 0, ""},
+		{"write to A after the wait", registers + " COMMIT WAIT mov.b32 %r7, %r3; ORDER " + registers, 0, ""},
+		{"accumulators as A", "mov.b32 %r8, %r3; ORDER " + registers + strings.NewReplacer("%r7", "%f1", "%r8", "%f1").Replace(registers), InFlight, "reads %f1, an accumulator"},
+		{"A as accumulators", strings.NewReplacer("%r7", "%f5", "%r8", "%f5").Replace(registers) + strings.Replace(registers, "%f1", "%f5", 1), InFlight, "writes %f5, which a product reads"},
+		{"around a loop", "mov.b32 %r6, 2; L: @%p5 add.f32 %f5, %f5, %f6; PRODUCT COMMIT wgmma.wait_group.sync.aligned 1; add.u32 %r6, %r6, -1; setp.ne.u32 %p6, %r6, 0; @%p6 bra L; WAIT " + read, 0, ""},
+		{"around a loop without wait", "mov.b32 %r6, 2; L: add.f32 %f5, %f5, %f1; PRODUCT COMMIT wgmma.wait_group.sync.aligned 1; add.u32 %r6, %r6, -1; setp.ne.u32 %p6, %r6, 0; @%p6 bra L;", InFlight, "reads %f1"},
+		{"around two loops", "setp.eq.u32 %p6, %r3, 1; L: add.f32 %f5, %f5, %f1; M: @%p6 bra L; PRODUCT bra M;", InFlight, "reads %f1"},
+		{"no fence after a write on one way", "@!%p4 bra L; mov.f32 %f1, %f5; L: PRODUCT", Unfenced, "%f1 was written"},
+		{"a guarded wait", "PRODUCT COMMIT @%p4 WAIT " + read, InFlight, "reads %f1"},
+		{"on one way only", "@!%p3 bra L; PRODUCT COMMIT bra M; L: WAIT M: " + read, InFlight, "reads %f1"},
+		{"not reached", "PRODUCT COMMIT @%p4 bra L; " + read + " L:", 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := runWarpgroup(t, readyProduct+c.body, 128)
+			var fault *Fault
+			if !errors.As(err, &fault) {
+				if c.kind != 0 || err != nil {
+					t.Fatalf("got %v", err)
+				}
+				return
+			}
+			if fault.Kind != c.kind || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v\nlacks %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestWarpgroupAccumulatorsLive: a product reads the registers that it writes.
+func TestWarpgroupAccumulatorsLive(t *testing.T) {
+	m, err := ptx.Parse(warpgroupText("PRODUCT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := m.Function("k")
+	for _, in := range f.Body {
+		if in.Opcode != "wgmma" {
+			continue
+		}
+		var read, written []string
+		effects(in, func(r int) { read = append(read, f.Registers[r].Name) }, func(r int) { written = append(written, f.Registers[r].Name) })
+		if got := fmt.Sprint(read, written); got != "[%f1 %f2 %f3 %f4 %rd6 %rd7 %p4] [%f1 %f2 %f3 %f4]" {
+			t.Error(got)
+		}
 	}
 }
 
