@@ -12,6 +12,7 @@ import (
 	"weft/passes/decompose"
 	"weft/passes/fuse"
 	"weft/passes/layout"
+	"weft/passes/masks"
 	"weft/passes/memory"
 	"weft/passes/overlap"
 	"weft/passes/precision"
@@ -55,12 +56,14 @@ func Table() []Pass {
 	return []Pass{
 		{Name: "canonicalize", Doc: "folds constants, merges equal operations, simplifies, drops dead code",
 			Reason: "first, so that every later pass sees one form", run: plain(canonicalize.Run)},
+		{Name: "masks", Doc: "makes masks of attention that are functions of positions the causal rule",
+			Reason: "after canonicalize, which merges masks of layers; before shard, so that no rank has masks that nobody reads", After: []string{"canonicalize"}, run: plain(masks.Run)},
 		{Name: "precision", Doc: "computes in the types that --precision names",
 			Reason: "after canonicalize, so that it sees one form of each operation; before decompose, while attention is whole", Required: true,
 			After: []string{"canonicalize"}, run: runPrecision},
 		{Name: "shard", Doc: "divides tensors over the mesh and inserts collectives",
 			Reason: "after precision, so that casts come before gathers; before decompose, while attention is whole", Required: true,
-			After: []string{"canonicalize", "precision"}, run: func(p *ir.Program, o Options, r *Report) (changed bool, err error) {
+			After: []string{"canonicalize", "masks", "precision"}, run: func(p *ir.Program, o Options, r *Report) (changed bool, err error) {
 				r.Sharding, changed, err = shard.Run(p, o.Sharding)
 				if r.Sharding != nil {
 					r.Warnings = append(r.Warnings, r.Sharding.Notes...)
