@@ -56,11 +56,11 @@ type Config struct {
 // Compiled is a compiled model before it is written. What a compile up to an early stage did not make
 // is nil.
 type Compiled struct {
-	Imported  *ir.Program       // the model as it means, before scheduling
-	Scheduled *ir.Program       // its kernel groups with their schedules, every value with its place
-	Lowered   *codegen.Lowered  // kernels as LLVM IR, and a plan for each entry
-	PTX       map[string][]byte // by target
-	Cubin     map[string][]byte // by target; nil unless Code asks for it
+	Imported  *ir.Program        // the model as it means, before scheduling
+	Scheduled *ir.Program        // its kernel groups with their schedules, every value with its place
+	Lowered   []*codegen.Lowered // for each of the targets that share them: kernels as LLVM IR, and a plan for each entry
+	PTX       map[string][]byte  // by target
+	Cubin     map[string][]byte  // by target; nil unless Code asks for it
 	Report    *passes.Report
 	Warnings  diag.List
 	LLC       string // version line
@@ -170,16 +170,21 @@ func (c *Compiled) stages(ctx context.Context, o Options, only []string, until S
 		return err
 	}
 	o.progress("kernels")
-	if c.Lowered, err = codegen.Lower(c.Scheduled); err != nil {
+	if c.Lowered, err = codegen.Lower(c.Scheduled, c.targets...); err != nil {
 		return diag.Blame("kernels", err)
 	}
-	warnings, err := plan.Prove(c.Lowered.Plans, c.targets, o.MemoryLimit)
-	c.Warnings = append(c.Warnings, warnings...)
-	if err != nil || until == StageLowered {
-		return err
+	for _, l := range c.Lowered {
+		warnings, err := plan.Prove(l.Plans, l.Targets, o.MemoryLimit)
+		c.Warnings = append(c.Warnings, warnings...)
+		if err != nil {
+			return err
+		}
+	}
+	if until == StageLowered {
+		return nil
 	}
 	o.progress("llc")
-	if c.PTX, c.LLC, err = c.Lowered.PTX(ctx, c.targets, o.Jobs); err != nil || o.Code == "" || o.Code == "ptx" {
+	if c.PTX, c.LLC, err = codegen.PTX(ctx, c.Lowered, c.targets, o.Jobs); err != nil || o.Code == "" || o.Code == "ptx" {
 		return diag.Blame("llc", err)
 	}
 	o.progress("ptxas")
@@ -193,6 +198,18 @@ func (c *Compiled) Close() error {
 		return nil
 	}
 	return c.weights.Close()
+}
+
+// LLVM is the LLVM IR of all kernels. The compile must have gone to StageLowered.
+func (c *Compiled) LLVM() string { return codegen.LLVM(c.Lowered) }
+
+// Plans are the plans for one of the compile's targets, one an entry. The compile must have gone to StageLowered.
+func (c *Compiled) Plans(target string) []*plan.Plan {
+	var plans []*plan.Plan
+	for _, p := range codegen.For(c.Lowered, target).Plans {
+		plans = append(plans, p.For(target))
+	}
+	return plans
 }
 
 // Write writes the artifact, whole or not at all. The compile must have gone to StagePTX.
@@ -211,8 +228,8 @@ func (c *Compiled) Write(path string) error {
 			kernels.PTX = nil
 		}
 		contents.Kernels = append(contents.Kernels, kernels)
-		for _, p := range c.Lowered.Plans {
-			text, err := p.For(t.Name).Encode()
+		for _, p := range c.Plans(t.Name) {
+			text, err := p.Encode()
 			if err != nil {
 				return err
 			}

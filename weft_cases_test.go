@@ -51,7 +51,7 @@ func TestCases(t *testing.T) {
 	if err := s.schedule(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	assembleAll(t, []*subject{s}, corpusTarget)
+	assembleAll(t, []*subject{s})
 	runCases(t, s, cases)
 }
 

@@ -52,7 +52,7 @@ func TestImportedCollectives(t *testing.T) {
 			if got := a.Manifest.Mesh.Program(); !slices.Equal(got.Axes, m.want.Axes) {
 				t.Fatalf("the mesh is %s, want %s", got, m.want)
 			}
-			if got, want := collectivesOf(c.Lowered.Plans[0]), slices.Sorted(slices.Values(m.plan)); !slices.Equal(got, want) {
+			if got, want := collectivesOf(c.Lowered[0].Plans[0]), slices.Sorted(slices.Values(m.plan)); !slices.Equal(got, want) {
 				t.Errorf("collectives %q, want %q", got, want)
 			}
 			compareRanks(t, c, a, filepath.Join(folder, "io.safetensors"))

@@ -43,7 +43,8 @@ type subject struct {
 //	// sizes: n=1 m=7          one run with these sizes of the dims; any number of lines
 //	// input NAME: STYLE       how values are made (see styled); also for states
 //	// within: N ulp | N       the error allowed; see spec.allowed
-//	// schedule: GROUP {...}   a variant of the program with this schedule for all groups of a kind
+//	// schedule: GROUP {...}   a variant of the program with this schedule for all groups of a kind; GROUP.warpgroup {...}: on
+//	                           targets that multiply by warpgroups
 //	// unoptimised             a variant with all optional passes left out
 type spec struct {
 	sizes       []map[string]int64
@@ -105,7 +106,8 @@ func parseSpec(text string) (spec, error) {
 // parseOverride reads "GROUP {threads = 64, ...}" by way of a kernel's text.
 func parseOverride(text string) (override, error) {
 	group, schedule, _ := strings.Cut(text, " ")
-	p, err := ir.ParseProgram("schedule", fmt.Appendf(nil, "entry e() {\n() = kernel() {group = %s, schedule = %s} do { yield }\nreturn }", group, schedule))
+	kind, _, _ := strings.Cut(group, ".")
+	p, err := ir.ParseProgram("schedule", fmt.Appendf(nil, "entry e() {\n() = kernel() {group = %s, schedule = %s} do { yield }\nreturn }", kind, schedule))
 	if err != nil {
 		return override{}, err
 	}
@@ -212,12 +214,17 @@ func (s *subject) schedule(disabled []string, o *override) error {
 		return err
 	}
 	s.compiled = &Compiled{Imported: s.program, Scheduled: scheduled, Report: report, PTX: map[string][]byte{}}
-	s.compiled.aim(corpusTarget)
-	if s.compiled.Lowered, err = codegen.Lower(scheduled); err != nil {
+	s.compiled.aim(corpusTargets...)
+	if s.compiled.Lowered, err = codegen.Lower(scheduled, s.compiled.targets...); err != nil {
 		return err
 	}
-	_, err = plan.Prove(s.compiled.Lowered.Plans, s.compiled.targets, 0)
-	return err
+	for _, l := range s.compiled.Lowered {
+		if _, err := plan.Prove(l.Plans, l.Targets, 0); err != nil {
+			return err
+		}
+	}
+	s.compiled.aim(corpusTargets[:len(s.compiled.Lowered)]...)
+	return nil
 }
 
 // aim sets the targets of an artifact.
@@ -232,8 +239,12 @@ func (c *Compiled) aim(names ...string) {
 func applyOverride(p *ir.Program, o override) {
 	for _, e := range p.Entries {
 		e.Body.Walk(func(op *ir.Op) {
-			if a, ok := op.Attrs.(*ir.KernelAttrs); ok && a.Group.String() == o.group {
+			a, ok := op.Attrs.(*ir.KernelAttrs)
+			switch {
+			case ok && a.Group.String() == o.group:
 				a.Schedule = o.schedule
+			case ok && a.Group.String()+".warpgroup" == o.group:
+				a.Schedule, a.Warpgroup = warpgroupsElsewhere, o.schedule
 			}
 		})
 	}
@@ -249,17 +260,37 @@ func optionalPasses() []string {
 	return names
 }
 
-// corpusTarget is the target whose kernels run on the emulator.
+// corpusTargets are the targets whose kernels run on the emulator: the second where its kernels are others.
+var corpusTargets = []string{corpusTarget, "sm_90a"}
+
 const corpusTarget = "sm_80"
 
-// assembleAll makes the PTX of all subjects for a target with few runs of llc. It returns the kernels, and
+// warpgroupsElsewhere is the schedule for other targets of groups whose schedule for warpgroups is overridden.
+var warpgroupsElsewhere = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, TileK: 64, WarpM: 32, WarpN: 32, Stages: 3}
+
+// assembleAll makes the PTX of all subjects for their targets with few runs of llc. It returns the kernels by target, and
 // for each the first subject that has it.
-func assembleAll(t testing.TB, subjects []*subject, cpu string) ([]llvm.Module, map[string]string) {
+func assembleAll(t testing.TB, subjects []*subject) (kernels [][]llvm.Module, owner map[string]string) {
 	t.Helper()
-	var kernels []llvm.Module
-	owner := map[string]string{}
+	owner = map[string]string{}
+	for i, cpu := range corpusTargets {
+		aimed := slices.DeleteFunc(slices.Clone(subjects), func(s *subject) bool { return len(s.compiled.targets) <= i })
+		kernels = append(kernels, assemble(t, aimed, cpu, owner))
+	}
+	return kernels, owner
+}
+
+// assemble makes the PTX of subjects for one target, and returns the kernels that have no owner yet.
+func assemble(t testing.TB, subjects []*subject, cpu string, owner map[string]string) []llvm.Module {
+	t.Helper()
+	var kernels, all []llvm.Module
+	seen := map[string]bool{}
 	for _, s := range subjects {
-		for _, k := range s.compiled.Lowered.Kernels {
+		for _, k := range codegen.For(s.compiled.Lowered, cpu).Kernels {
+			if !seen[k.Name] {
+				seen[k.Name] = true
+				all = append(all, k)
+			}
 			if owner[k.Name] == "" {
 				owner[k.Name] = s.name
 				kernels = append(kernels, k)
@@ -267,7 +298,7 @@ func assembleAll(t testing.TB, subjects []*subject, cpu string) ([]llvm.Module, 
 		}
 	}
 	byName := map[string]ptx.Entry{}
-	for _, e := range compileKernels(t, kernels, cpu) {
+	for _, e := range compileKernels(t, all, cpu) {
 		byName[e.Name] = e
 	}
 	header, err := target.Find(cpu)
@@ -277,7 +308,7 @@ func assembleAll(t testing.TB, subjects []*subject, cpu string) ([]llvm.Module, 
 	for _, s := range subjects {
 		text := fmt.Sprintf(".version %s\n.target %s\n.address_size 64\n", header.PTX, cpu)
 		var entries []ptx.Entry
-		for _, k := range s.compiled.Lowered.Kernels {
+		for _, k := range codegen.For(s.compiled.Lowered, cpu).Kernels {
 			entries = append(entries, byName[k.Name])
 		}
 		if len(entries) > 0 {
@@ -287,7 +318,7 @@ func assembleAll(t testing.TB, subjects []*subject, cpu string) ([]llvm.Module, 
 		}
 		s.compiled.PTX[cpu] = []byte(text)
 	}
-	return kernels, owner
+	return kernels
 }
 
 func compileKernels(t testing.TB, kernels []llvm.Module, cpu string) []ptx.Entry {
@@ -319,14 +350,21 @@ func (s *subject) check(t *testing.T) {
 	defer a.Close()
 	device := emu.New(emu.Options{})
 	defer device.Close()
+	for _, target := range s.compiled.targets {
+		s.checkTarget(t, a, device, target.Name, values)
+	}
+}
+
+// checkTarget runs the kernels of a target.
+func (s *subject) checkTarget(t *testing.T, a *artifact.Artifact, device runtime.Device, target string, values map[string]*ir.Tensor) {
 	for _, e := range s.program.Entries {
 		for i, sizes := range s.spec.sizes {
-			session, err := runtime.Open(a, device, runtime.Options{})
+			session, err := runtime.Open(a, device, runtime.Options{Target: target})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := s.checkEntry(session, e.Name, sizes, values, uint64(i)); err != nil {
-				t.Errorf("entry %s with %v: %v", e.Name, sizes, err)
+				t.Errorf("entry %s with %v for %s: %v", e.Name, sizes, target, err)
 			}
 			session.Close()
 		}

@@ -34,7 +34,7 @@ func TestRandomPrograms(t *testing.T) {
 			}
 			subjects = append(subjects, s)
 		}
-		assembleAll(t, subjects, corpusTarget)
+		assembleAll(t, subjects)
 		for _, s := range subjects {
 			t.Run(s.name, func(t *testing.T) {
 				s.check(t)

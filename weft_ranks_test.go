@@ -34,7 +34,7 @@ func TestRanksProven(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer compiled.Close()
-			plans := compiled.Lowered.Plans
+			plans := compiled.Lowered[0].Plans
 			start := time.Now()
 			if err := plan.VerifyRanks(plans...); err != nil {
 				t.Error(err)

@@ -13,9 +13,6 @@ import (
 
 var record = flag.String("record", "", "write the corpus for `weft conformance` into this folder: artifacts and their inputs")
 
-// recordTargets are the targets in recorded artifacts.
-var recordTargets = []string{"sm_80", "sm_90a"}
-
 // TestRecordCorpus writes every program of testdata/programs, with all its schedules, as
 // FOLDER/NAME/program.weft, and the inputs of its entries at all sizes as io_ENTRY_N.safetensors:
 // what testdata/bench/prepare.sh gives to a machine with a GPU, which has no Go.
@@ -37,13 +34,11 @@ func TestRecordCorpus(t *testing.T) {
 			if err := v.schedule(v.disabled, v.override); err != nil {
 				t.Fatalf("%s: %v", v.name, err)
 			}
-			v.compiled.aim(recordTargets...)
+			v.compiled.aim(corpusTargets...)
 			subjects = append(subjects, v.subject)
 		}
 	}
-	for _, target := range recordTargets {
-		assembleAll(t, subjects, target)
-	}
+	assembleAll(t, subjects)
 	for _, s := range subjects {
 		if err := s.record(filepath.Join(*record, strings.ReplaceAll(s.name, "/", "."))); err != nil {
 			t.Errorf("%s: %v", s.name, err)

@@ -26,7 +26,7 @@ func TestUpdatesInPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		p := c.Lowered.Plans[0].For("sm_80")
+		p := c.Lowered[0].Plans[0].For("sm_80")
 		p.Target = "sm_80"
 		updates := 0
 		for _, s := range p.Flat() {

@@ -13,18 +13,24 @@ import (
 	"weft/ir/target"
 )
 
-// LLVM is the LLVM IR of all kernels, one after the other.
-func (l *Lowered) LLVM() string {
+// LLVM is the LLVM IR of all kernels, one after the other, each once.
+func LLVM(lowered []*Lowered) string {
 	var b strings.Builder
-	for _, k := range l.Kernels {
-		b.WriteString(k.Text + "\n")
+	written := map[string]bool{}
+	for _, l := range lowered {
+		for _, k := range l.Kernels {
+			if !written[k.Name] {
+				written[k.Name] = true
+				b.WriteString(k.Text + "\n")
+			}
+		}
 	}
 	return b.String()
 }
 
 // PTX compiles the kernels for every target with llc, jobs processes at a time. It gives the text by
 // target, and the version line of llc.
-func (l *Lowered) PTX(ctx context.Context, targets []target.Target, jobs int) (text map[string][]byte, llc string, err error) {
+func PTX(ctx context.Context, lowered []*Lowered, targets []target.Target, jobs int) (text map[string][]byte, llc string, err error) {
 	compiler, err := llvm.FindCompiler(ctx)
 	if err != nil {
 		return nil, "", err
@@ -32,7 +38,7 @@ func (l *Lowered) PTX(ctx context.Context, targets []target.Target, jobs int) (t
 	compiler.Jobs = jobs
 	text = map[string][]byte{}
 	for _, t := range targets {
-		entries, err := compiler.Compile(ctx, l.Kernels, t.Name)
+		entries, err := compiler.Compile(ctx, For(lowered, t.Name).Kernels, t.Name)
 		if err != nil {
 			return nil, "", err
 		}

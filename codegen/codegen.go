@@ -13,20 +13,23 @@ import (
 	"weft/ir"
 	"weft/ir/diag"
 	"weft/ir/plan"
+	"weft/ir/target"
 )
 
-// Lowered is a scheduled program as kernels and plans. Kernels are the same for every target.
+// Lowered is a scheduled program as kernels and plans for one or several targets.
 type Lowered struct {
+	Targets []target.Target
 	Kernels []llvm.Module // each once, in the order of first use
 	Plans   []*plan.Plan  // one an entry, in order; Target is still to be set
 }
 
 // lowerer remembers kernels that were made already: repeated layers are compiled once.
 type lowerer struct {
-	program *ir.Program
-	byShape map[string]built // by the kernel operation's text
-	byName  map[string]bool
-	out     *Lowered
+	program    *ir.Program
+	warpgroups bool             // the targets have them
+	byShape    map[string]built // by the kernel operation's text
+	byName     map[string]bool
+	out        *Lowered
 }
 
 type built struct {
@@ -34,15 +37,58 @@ type built struct {
 	kernel *kernel.Kernel
 }
 
-// Lower makes the kernels and plans of a scheduled program. A panic on the way becomes a
-// diagnostic of a bug.
-func Lower(p *ir.Program) (lowered *Lowered, err error) {
+// Lower makes the kernels and plans of a scheduled program for targets, which share those that have the same kernels.
+// Without targets they are for all GPUs. A panic on the way becomes a diagnostic of a bug.
+func Lower(p *ir.Program, targets ...target.Target) (lowered []*Lowered, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			lowered, err = nil, diag.Panicked("kernels", value)
 		}
 	}()
-	l := &lowerer{program: p, byShape: map[string]built{}, byName: map[string]bool{}, out: &Lowered{}}
+	special := slices.ContainsFunc(p.Entries, func(e *ir.Entry) bool { return hasWarpgroups(&e.Body) })
+	by := map[bool]*Lowered{}
+	for _, t := range targets {
+		warpgroups := t.Warpgroups && special
+		l := by[warpgroups]
+		if l == nil {
+			if l, err = lower(p, warpgroups); err != nil {
+				return nil, err
+			}
+			by[warpgroups] = l
+			lowered = append(lowered, l)
+		}
+		l.Targets = append(l.Targets, t)
+	}
+	if len(targets) > 0 {
+		return lowered, nil
+	}
+	l, err := lower(p, false)
+	return []*Lowered{l}, err
+}
+
+// hasWarpgroups tells whether a kernel of a block has a schedule for warpgroups.
+func hasWarpgroups(b *ir.Block) bool {
+	found := false
+	b.Walk(func(op *ir.Op) {
+		a, ok := op.Attrs.(*ir.KernelAttrs)
+		found = found || ok && a.Warpgroup.Threads > 0
+	})
+	return found
+}
+
+// For gives the kernels and plans for a target.
+func For(lowered []*Lowered, name string) *Lowered {
+	for _, l := range lowered {
+		if slices.ContainsFunc(l.Targets, func(t target.Target) bool { return t.Name == name }) {
+			return l
+		}
+	}
+	return nil
+}
+
+// lower makes the kernels and plans for targets that have warpgroups or not.
+func lower(p *ir.Program, warpgroups bool) (*Lowered, error) {
+	l := &lowerer{program: p, warpgroups: warpgroups, byShape: map[string]built{}, byName: map[string]bool{}, out: &Lowered{}}
 	var errs diag.List
 	for _, e := range p.Entries {
 		pl, err := l.entry(e)
@@ -223,7 +269,7 @@ func (l *lowerer) kernel(e *ir.Entry, op *ir.Op) (built, error) {
 	if b, ok := l.byShape[shape]; ok {
 		return b, nil
 	}
-	k, err := kernel.Build(l.program, e, op)
+	k, err := kernel.Build(l.program, e, op, l.warpgroups)
 	if err != nil {
 		return built{}, err
 	}

@@ -37,7 +37,7 @@ func testControl(t *testing.T, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pl := lowered.Plans[0]
+	pl := lowered[0].Plans[0]
 	pl.Target = "test"
 	if err := plan.Verify(pl, nil); err != nil {
 		t.Fatalf("%v\n%s%s", err, scheduled, pl)

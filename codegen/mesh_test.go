@@ -107,7 +107,7 @@ func testMeshPlan(t *testing.T, file string, p *ir.Program, late bool) {
 	for i, w := range want.Outputs {
 		for n := range w.Numel() {
 			if x, y := w.Float(n), got[i].Float(n); math.Abs(x-y) > 1e-4*(1+math.Abs(x)) || x != x != (y != y) {
-				t.Fatalf("output %d, element %d: %v, not %v\n%s", i, n, y, x, lowered.Plans[0])
+				t.Fatalf("output %d, element %d: %v, not %v\n%s", i, n, y, x, lowered[0].Plans[0])
 			}
 		}
 	}
@@ -139,9 +139,9 @@ func (g *ranks) slice(v *ir.Tensor, s ir.Sharding, rank int) *ir.Tensor {
 }
 
 // run runs an entry on every rank and joins the caller's outputs.
-func (g *ranks) run(lowered *codegen.Lowered, p *ir.Program, entry string, values map[string]*ir.Tensor, r *rand.Rand) []*ir.Tensor {
+func (g *ranks) run(lowered []*codegen.Lowered, p *ir.Program, entry string, values map[string]*ir.Tensor, r *rand.Rand) []*ir.Tensor {
 	var pl *plan.Plan
-	for _, candidate := range lowered.Plans {
+	for _, candidate := range lowered[0].Plans {
 		if candidate.Entry == entry {
 			pl = candidate
 		}

@@ -165,10 +165,12 @@ type (
 	}
 	// MeshPair says that Source sends to Target; both are positions in a group.
 	MeshPair struct{ Source, Target int64 }
-	// KernelAttrs describe a kernel group: how it runs.
+	// KernelAttrs describe a kernel group: how it runs, and how it runs on targets that multiply by warpgroups (wgmma),
+	// where that is another way.
 	KernelAttrs struct {
-		Group    Group
-		Schedule Schedule
+		Group     Group
+		Schedule  Schedule
+		Warpgroup Schedule
 	}
 )
 

@@ -22,14 +22,14 @@ func (a *app) emit(c *weft.Compiled, f *compileFlags) error {
 	case "scheduled":
 		text.WriteString(c.Scheduled.String())
 	case "llvm":
-		text.WriteString(c.Lowered.LLVM())
+		text.WriteString(c.LLVM())
 	case "plan":
 		for i, target := range f.targets {
-			for j, p := range c.Lowered.Plans {
+			for j, p := range c.Plans(target) {
 				if i+j > 0 {
 					text.WriteByte('\n')
 				}
-				text.WriteString(p.For(target).String())
+				text.WriteString(p.String())
 			}
 		}
 	case "ptx":

@@ -47,7 +47,7 @@ func (a *app) support(ctx context.Context, paths []string, given givenFlags, asJ
 		r := supportReport{File: path}
 		c, err := lowerFile(ctx, path, given)
 		if err == nil {
-			r.Supported, r.Entries, r.Operations, r.Kernels = true, len(c.Imported.Entries), operations(c.Imported), len(c.Lowered.Kernels)
+			r.Supported, r.Entries, r.Operations, r.Kernels = true, len(c.Imported.Entries), operations(c.Imported), len(c.Lowered[0].Kernels)
 			err = c.Close()
 		}
 		var list diag.List

@@ -94,6 +94,7 @@ func (a *attention) place() {
 	a.q = a.tile(0, s.TileM, a.head, a.first)
 	a.k = a.tile(1, s.TileN, a.keyHead, b.Idx(0))
 	a.v = a.tile(2, s.TileN, a.keyHead, b.Idx(0))
+	a.k.panels, a.v.panels = a.warpgroup, a.warpgroup
 	a.q.allocate(1)
 	a.k.allocate(s.Stages)
 	a.v.allocate(s.Stages)
@@ -152,23 +153,58 @@ func (a *attention) overKeys(queries [][]*Expr) []*Expr {
 		a.k.fill(stage, origin)
 		a.v.fill(stage, origin)
 	}
+	var products *attentionProducts
+	if a.warpgroup {
+		products = a.describe()
+	}
 	b.If(b.Less(b.Idx(0), count), func() { fill(b.Idx(0), b.Idx(0)) })
 	b.Do("cp.async.commit_group")
 	values := a.width / 2
 	init := repeat(b.Float(ir.F32, 0), values)
 	init = append(init, repeat(b.Float(ir.F32, math.Inf(-1)), 2)...)
 	init = append(init, repeat(b.Float(ir.F32, 0), 2)...)
-	return ev.loop(b.Idx(0), count, b.Idx(1), init, func(i *Expr, state []*Expr) []*Expr {
-		b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
-		b.Barrier()
-		_, stage := b.DivMod(i, b.Idx(2))
-		next := b.Add(i, b.Idx(1))
-		b.If(b.Less(next, count), func() { fill(b.Sub(b.Idx(1), stage), b.Mul(next, tile)) })
-		b.Do("cp.async.commit_group")
-		scores := a.scores(queries, stage, b.Mul(i, tile))
-		weights, state := a.online(scores, state)
-		return a.addValues(weights, stage, state)
-	})
+	turn := func(masked bool) func(i *Expr, state []*Expr) []*Expr {
+		return func(i *Expr, state []*Expr) []*Expr {
+			b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
+			if a.warpgroup {
+				b.Do("fence.proxy.async.shared::cta")
+			}
+			b.Barrier()
+			_, stage := b.DivMod(i, b.Idx(2))
+			next := b.Add(i, b.Idx(1))
+			b.If(b.Less(next, count), func() { fill(b.Sub(b.Idx(1), stage), b.Mul(next, tile)) })
+			b.Do("cp.async.commit_group")
+			if a.warpgroup {
+				weights, state := a.online(a.masked(products.scores(queries, stage), b.Mul(i, tile), masked), state)
+				return products.addValues(weights, stage, state)
+			}
+			weights, state := a.online(a.masked(a.scores(queries, stage), b.Mul(i, tile), masked), state)
+			return a.addValues(weights, stage, state)
+		}
+	}
+	state, whole := init, a.wholeTiles(count)
+	if !whole.IsInt(0) {
+		state = ev.loop(b.Idx(0), whole, b.Idx(1), state, turn(false))
+	}
+	if d, ok := Difference(count, whole); ok && d == 0 {
+		return state
+	}
+	return ev.loop(whole, count, b.Idx(1), state, turn(true))
+}
+
+// wholeTiles is the number of tiles, from the first on, whose keys every query of the block sees.
+func (a *attention) wholeTiles(count *Expr) *Expr {
+	b := a.ev.b
+	if len(a.op.Operands) > 3 {
+		return b.Idx(0)
+	}
+	seen := b.Size(a.keys)
+	if a.attrs.Causal {
+		first := b.Add(b.Add(a.first, a.shift()), b.Idx(1)) // what the block's first query sees
+		seen = b.MinIndex(b.MaxIndex(first, b.Idx(0)), seen)
+	}
+	whole, _ := b.DivMod(seen, b.Idx(int64(a.schedule.TileN)))
+	return b.MinIndex(whole, count)
 }
 
 // mmaName is the instruction for the operands' type.
@@ -191,9 +227,8 @@ func (b *Builder) multiplyAccumulate(t ir.DType, x, y, sum []*Expr) []*Expr {
 	return b.Instruction(mmaName(t), fourF32, args...)
 }
 
-// scores are q k^T of a tile in units of log2, masked: for each 8 keys four elements, columns
-// pair and pair+1 of the two rows.
-func (a *attention) scores(queries [][]*Expr, stage, first *Expr) [][]*Expr {
+// scores are q k^T of a tile: for each 8 keys four elements, columns pair and pair+1 of the two rows.
+func (a *attention) scores(queries [][]*Expr, stage *Expr) [][]*Expr {
 	b, s := a.ev.b, a.schedule
 	zero := repeat(b.Float(ir.F32, 0), 4)
 	var out [][]*Expr
@@ -204,13 +239,30 @@ func (a *attention) scores(queries [][]*Expr, stage, first *Expr) [][]*Expr {
 			left = b.multiplyAccumulate(a.dtype, q, k[:2], left)
 			right = b.multiplyAccumulate(a.dtype, q, k[2:], right)
 		}
-		out = append(out, a.masked(left, b.Add(first, b.Idx(int64(n)))), a.masked(right, b.Add(first, b.Idx(int64(n+8)))))
+		out = append(out, left, right)
 	}
 	return out
 }
 
-// masked scales four scores and applies what hides or shifts them.
-func (a *attention) masked(x []*Expr, first *Expr) []*Expr {
+// masked scales scores of keys from first on to units of log2; where some may be hidden or shifted, it applies that too.
+func (a *attention) masked(scores [][]*Expr, first *Expr, hides bool) [][]*Expr {
+	b := a.ev.b
+	out := make([][]*Expr, len(scores))
+	for i, x := range scores {
+		if hides {
+			out[i] = a.maskedFour(x, b.Add(first, b.Idx(int64(8*i))))
+			continue
+		}
+		out[i] = make([]*Expr, len(x))
+		for l, y := range x {
+			out[i][l] = b.Arith(FMul, ir.F32, y, b.Float(ir.F32, a.attrs.Scale*log2e))
+		}
+	}
+	return out
+}
+
+// maskedFour scales four scores and applies what hides or shifts them.
+func (a *attention) maskedFour(x []*Expr, first *Expr) []*Expr {
 	b := a.ev.b
 	scale := b.Float(ir.F32, a.attrs.Scale*log2e)
 	hidden := b.Float(ir.F32, math.Inf(-1))

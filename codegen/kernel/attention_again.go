@@ -30,7 +30,7 @@ func (a *attention) again(queries [][]*Expr, values []*Expr) {
 				b.Do("cp.async.commit_group")
 				b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
 				b.Barrier()
-				weights, state := a.online(a.scores(queries, zero, first), state)
+				weights, state := a.online(a.masked(a.scores(queries, zero), first, true), state)
 				return a.addApart(weights, e, state)
 			})
 			values := make([]*Expr, columns)

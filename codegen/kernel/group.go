@@ -11,21 +11,27 @@ import (
 
 // group is a kernel group while its kernel is built.
 type group struct {
-	ev       *evaluator
-	region   *ir.Block
-	schedule ir.Schedule
-	anchor   *ir.Op // of a contract group
-	outputs  []*Buffer
+	ev        *evaluator
+	region    *ir.Block
+	schedule  ir.Schedule
+	warpgroup bool   // the schedule is for warpgroups
+	anchor    *ir.Op // of a contract group
+	outputs   []*Buffer
 }
 
 // Build makes the kernel of a kernel operation. Its parameters are a pointer for each operand
-// of the operation, a pointer for each result, then the sizes in Kernel.Sizes.
-func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
+// of the operation, a pointer for each result, then the sizes in Kernel.Sizes. With warpgroups it
+// is for targets that have them.
+func Build(p *ir.Program, e *ir.Entry, op *ir.Op, warpgroups bool) (k *Kernel, err error) {
 	attrs := op.Attrs.(*ir.KernelAttrs)
 	err = ir.Try(func() {
 		region := op.Regions[0]
-		b := NewBuilder(p, attrs.Schedule.Threads, indexType(p, e, region))
-		g := &group{ev: newEvaluator(p, e, op, b), region: region, schedule: attrs.Schedule}
+		g := &group{region: region, schedule: attrs.Schedule}
+		if warpgroups && attrs.Warpgroup.Threads > 0 {
+			g.schedule, g.warpgroup = attrs.Warpgroup, true
+		}
+		b := NewBuilder(p, g.schedule.Threads, indexType(p, e, region))
+		g.ev = newEvaluator(p, e, op, b)
 		for _, v := range region.Results {
 			t := e.Type(v)
 			if !Holdable(t.DType) {
@@ -44,7 +50,9 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op) (k *Kernel, err error) {
 			if g.anchor == nil {
 				panic("BUG: contract group without contraction")
 			}
-			if g.schedule.Stages > 0 {
+			if g.warpgroup {
+				g.buildWarpgroups()
+			} else if g.schedule.Stages > 0 {
 				g.buildMMA()
 			} else {
 				g.buildContract()

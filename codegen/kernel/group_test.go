@@ -26,7 +26,7 @@ func TestIndexType(t *testing.T) {
 		if err := ir.Verify(p); err != nil {
 			t.Fatal(err)
 		}
-		k, err := Build(p, p.Entries[0], p.Entries[0].Body.Ops[0])
+		k, err := Build(p, p.Entries[0], p.Entries[0].Body.Ops[0], false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,12 @@ type mma struct {
 	s       ir.Schedule
 	dtype   ir.DType // of the operands: F16, BF16 or F32
 	batchAt []*Expr
+	firstM  *Expr // of the block
+	firstN  *Expr
 	lhs     *mmaTile
 	rhs     *mmaTile
+	mTotal  ir.Dim
+	nTotal  ir.Dim
 	kTotal  ir.Dim
 	lane    *Expr
 	warpM   *Expr // first row of the warp in the tile
@@ -36,31 +40,40 @@ type mmaTile struct {
 
 // buildMMA emits the kernel of a contract group on tensor cores.
 func (g *group) buildMMA() {
-	ev, b := g.ev, g.ev.b
-	c := &mma{contraction: contractionOf(ev, g.anchor), s: g.schedule}
-	c.dtype = ev.entry.Type(c.lhsValue).DType
-	s := c.s
-	mTotal, nTotal := ir.Product(c.m), ir.Product(c.n)
-	c.kTotal = ir.Product(c.k)
-	// Blocks that run together share columns and rows: the grid's first axis runs over rows.
-	blockM, blockN, batch := b.Blocks(mTotal.CeilDiv(int64(s.TileM)), nTotal.CeilDiv(int64(s.TileN)), ir.Product(c.batch))
-	c.batchAt = ev.delinearize(batch, c.batch)
-	firstM := b.Mul(blockM, b.Idx(int64(s.TileM)))
-	firstN := b.Mul(blockN, b.Idx(int64(s.TileN)))
+	c := g.placeMMA()
+	b, s := c.ev.b, c.s
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	across := int64(s.TileN / s.WarpN)
 	row, column := b.DivMod(warp, b.Idx(across))
 	c.lane, c.warpM, c.warpN = lane, b.Mul(row, b.Idx(int64(s.WarpM))), b.Mul(column, b.Idx(int64(s.WarpN)))
-	c.lhs = c.newTile(s.TileM, mTotal, c.m, c.lhsValue, firstM, c.contraction.lhs)
-	c.rhs = c.newTile(s.TileN, nTotal, c.n, c.rhsValue, firstN, c.contraction.rhs)
-	sums := c.multiply()
-	c.finish(g, sums, firstM, firstN, mTotal, nTotal)
+	c.placeTiles(false)
+	c.finish(g, c.multiply())
 }
 
-func (c *mma) newTile(rows int, total ir.Dim, dims []ir.Dim, v ir.Value, first *Expr, point func(batch, free, k []*Expr) (*Point, *Expr)) *mmaTile {
+// placeMMA computes the block's part of a product on tensor cores.
+func (g *group) placeMMA() *mma {
+	ev, b, s := g.ev, g.ev.b, g.schedule
+	c := &mma{contraction: contractionOf(ev, g.anchor), s: s}
+	c.dtype = ev.entry.Type(c.lhsValue).DType
+	c.mTotal, c.nTotal, c.kTotal = ir.Product(c.m), ir.Product(c.n), ir.Product(c.k)
+	// Blocks that run together share columns and rows: the grid's first axis runs over rows.
+	blockM, blockN, batch := b.Blocks(c.mTotal.CeilDiv(int64(s.TileM)), c.nTotal.CeilDiv(int64(s.TileN)), ir.Product(c.batch))
+	c.batchAt = ev.delinearize(batch, c.batch)
+	c.firstM = b.Mul(blockM, b.Idx(int64(s.TileM)))
+	c.firstN = b.Mul(blockN, b.Idx(int64(s.TileN)))
+	return c
+}
+
+// placeTiles gives both operands their tiles, in panels where warpgroups read them.
+func (c *mma) placeTiles(panels bool) {
+	c.lhs = c.newTile(c.s.TileM, c.mTotal, c.m, c.lhsValue, c.firstM, c.contraction.lhs, panels)
+	c.rhs = c.newTile(c.s.TileN, c.nTotal, c.n, c.rhsValue, c.firstN, c.contraction.rhs, panels)
+}
+
+func (c *mma) newTile(rows int, total ir.Dim, dims []ir.Dim, v ir.Value, first *Expr, point func(batch, free, k []*Expr) (*Point, *Expr), panels bool) *mmaTile {
 	b := c.ev.b
 	t := &mmaTile{rows: rows, total: total, dims: dims, first: first, point: point,
-		sharedTile: &sharedTile{ev: c.ev, threads: c.s.Threads, dtype: c.dtype, value: v}}
+		sharedTile: &sharedTile{ev: c.ev, threads: c.s.Threads, dtype: c.dtype, value: v, panels: panels}}
 	for _, alongK := range []bool{true, false} {
 		t.orient(c, alongK)
 		row, chunk := t.chunkOf(0)
@@ -219,39 +232,48 @@ func (c *mma) matrixTF32(t *mmaTile, stage, row *Expr, k int, lhs bool) []*Expr 
 // slabRows is the number of a warp's rows that go through shared memory together at the end.
 const slabRows = 16
 
+// slabColumns is the largest number of its columns that do so.
+const slabColumns = 64
+
 // finish runs the epilogue. The instruction leaves pairs of adjacent columns with each thread;
 // through shared memory, 16 rows at a time, a thread gets runs of eight columns, so that the
 // epilogue reads and stores 16 bytes of half types at a time; or of eight rows, where these are
 // neighbours in the result.
-func (c *mma) finish(g *group, sums []*Expr, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
+func (c *mma) finish(g *group, sums []*Expr) {
 	b, s := c.ev.b, c.s
+	slab := min(s.WarpN, slabColumns)
 	pitch := c.stagePitch()
 	warps := int64(s.Threads / 32)
 	stage := b.SharedArray(ir.F32, warps*slabRows*pitch)
+	if c.lhs.panels {
+		stage.Over = c.lhs.shared // which every warp has done with
+	}
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	base := b.Mul(warp, b.Idx(slabRows*pitch))
 	quad, pair := b.DivMod(c.lane, b.Idx(4))
 	alongRows := c.storedAlongRows(g)
 	for m := 0; m < s.WarpM; m += slabRows {
-		for n := 0; n < s.WarpN; n += 8 {
-			at := (m/16*(s.WarpN/8) + n/8) * 4
-			for half := range 2 {
-				to := b.Add(b.Mul(b.Add(quad, b.Idx(int64(8*half))), b.Idx(pitch)), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
-				b.Store(stage, b.Add(base, to), sums[at+2*half:at+2*half+2]...)
+		for first := 0; first < s.WarpN; first += slab {
+			for n := 0; n < slab; n += 8 {
+				at := (m/16*(s.WarpN/8) + (first+n)/8) * 4
+				for half := range 2 {
+					to := b.Add(b.Mul(b.Add(quad, b.Idx(int64(8*half))), b.Idx(pitch)), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
+					b.Store(stage, b.Add(base, to), sums[at+2*half:at+2*half+2]...)
+				}
 			}
+			b.Barrier()
+			if alongRows {
+				c.storeColumns(g, stage, base, m, first)
+			} else {
+				c.storeRows(g, stage, base, m, first)
+			}
+			b.Barrier()
 		}
-		b.Barrier()
-		if alongRows {
-			c.storeColumns(g, stage, base, m, firstM, firstN, mTotal, nTotal)
-		} else {
-			c.storeRows(g, stage, base, m, firstM, firstN, mTotal, nTotal)
-		}
-		b.Barrier()
 	}
 }
 
 // stagePitch is the number of elements from row to row of the stage.
-func (c *mma) stagePitch() int64 { return int64(c.s.WarpN + 4) }
+func (c *mma) stagePitch() int64 { return int64(min(c.s.WarpN, slabColumns) + 4) }
 
 // storedAlongRows tells whether the rows of the product, and not its columns, are neighbours in
 // the group's result.
@@ -271,19 +293,20 @@ func (c *mma) storedAlongRows(g *group) bool {
 
 // storeRows stores a slab in runs along columns: of eight where every row of the result starts at
 // a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
-func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m int, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
+func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 	b := c.ev.b
+	mTotal, nTotal, slab := c.mTotal, c.nTotal, min(c.s.WarpN, slabColumns)
 	run := chunkSize
 	if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
-	perRow := c.s.WarpN / run
+	perRow := slab / run
 	for i := 0; i < slabRows*perRow; i += 32 {
 		id := b.Add(c.lane, b.Idx(int64(i)))
 		r, at := b.DivMod(id, b.Idx(int64(perRow)))
-		row := b.Add(b.Add(firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
+		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
 		first := b.Mul(at, b.Idx(int64(run)))
-		column := b.Add(b.Add(firstN, c.warpN), first)
+		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(first, b.Idx(int64(n))))
 		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
 		from := b.Add(base, b.Add(b.Mul(r, b.Idx(c.stagePitch())), first))
 		g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
@@ -293,18 +316,19 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m int, firstM, firs
 }
 
 // storeColumns stores a slab in runs along rows, likewise.
-func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m int, firstM, firstN *Expr, mTotal, nTotal ir.Dim) {
+func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
 	ev, b := c.ev, c.ev.b
+	mTotal, nTotal, slab := c.mTotal, c.nTotal, min(c.s.WarpN, slabColumns)
 	run := chunkSize
 	if !mTotal.DivisibleBy(chunkSize, ev.prog.Divisor) {
 		run = 1
 	}
 	perColumn := slabRows / run
-	for i := 0; i < c.s.WarpN*perColumn; i += 32 {
+	for i := 0; i < slab*perColumn; i += 32 {
 		at, r := b.DivMod(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(perColumn)))
 		first := b.Mul(r, b.Idx(int64(run)))
-		row := b.Add(b.Add(firstM, c.warpM), b.Add(first, b.Idx(int64(m))))
-		column := b.Add(b.Add(firstN, c.warpN), at)
+		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(first, b.Idx(int64(m))))
+		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(at, b.Idx(int64(n))))
 		g.guardedScope(b.And(b.Less(row, b.Size(mTotal)), b.Less(column, b.Size(nTotal))), func() {
 			points, sums := make([]*Point, run), make([]*Expr, run)
 			for l := range points {

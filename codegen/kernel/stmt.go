@@ -32,6 +32,8 @@ type Buffer struct {
 	Space   Space
 	DType   ir.DType // of the elements in memory
 	Length  int64    // elements of a shared array
+	Align   int64    // bytes, of a shared array; 0: 16
+	Over    *Buffer  // of a shared array: an earlier and larger one, in whose place it is
 	Written bool
 	NonZero bool // known to hold at least one element
 }

@@ -2,6 +2,9 @@ package kernel
 
 import "weft/ir"
 
+// panelChunks is the number of chunks in 128 bytes, a row of all banks.
+const panelChunks = 8
+
 // chunkSize is the number of half elements in 16 bytes.
 const chunkSize = 8
 
@@ -16,8 +19,9 @@ type sharedTile struct {
 	dtype         ir.DType // in shared memory
 	value         ir.Value
 	width, height int
-	pitch         int // elements from row to row where chunks are in order; 0: swizzled, width
-	spread        int // turns of chunks from row to row
+	pitch         int  // elements from row to row where chunks are in order; 0: swizzled, width
+	spread        int  // turns of chunks from row to row
+	panels        bool // columns in panels of 128 bytes, one after the other: the layout that wgmma reads
 	shared        *Buffer
 	// at gives the element of value at a row and column of the tile whose origin is given, and
 	// whether it is inside of the operand; bound is the column that decides about the latter.
@@ -29,6 +33,9 @@ type sharedTile struct {
 // allocate gives the tile its shared memory.
 func (t *sharedTile) allocate(stages int) {
 	t.shared = t.ev.b.SharedArray(t.dtype, int64(stages*t.rowPitch()*t.height))
+	if t.panels {
+		t.shared.Align = panelAlignment
+	}
 }
 
 // chunk is the number of elements in 16 bytes.
@@ -50,6 +57,12 @@ func (t *sharedTile) offset(row, chunk *Expr) *Expr {
 	start, size := b.Mul(row, b.Idx(int64(t.rowPitch()))), b.Idx(int64(t.chunk()))
 	if t.pitch > 0 {
 		return b.Add(start, b.Mul(chunk, size))
+	}
+	if t.panels {
+		panel, within := b.DivMod(chunk, b.Idx(panelChunks))
+		_, turn := b.DivMod(row, b.Idx(panelChunks))
+		start = b.Mul(b.Add(b.Mul(panel, b.Idx(int64(t.height))), row), b.Idx(int64(panelChunks*t.chunk())))
+		return b.Add(start, b.Mul(b.Arith(Xor, b.Index, within, turn), size))
 	}
 	perRow := int64(t.width / t.chunk())
 	turn := row

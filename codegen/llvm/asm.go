@@ -64,7 +64,9 @@ func (e *emitter) declareDynamic(k *kernel.Kernel) {
 	g.Linkage = enum.LinkageExternal
 	g.AddrSpace = sharedSpace
 	g.Typ.AddrSpace = sharedSpace
-	g.Align = 16
+	for _, buf := range k.Shared {
+		g.Align = max(g.Align, ir.Align(buf.SharedAlign()))
+	}
 	for i, offset := range k.SharedOffsets() {
 		buf := k.Shared[i]
 		p := types.NewPointer(memory(buf.DType))

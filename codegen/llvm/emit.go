@@ -98,7 +98,7 @@ func (e *emitter) declareShared(b *kernel.Buffer) {
 	g := e.module.NewGlobalDef(e.name+"_"+b.Name, constant.NewUndef(t))
 	g.AddrSpace = sharedSpace
 	g.Typ.AddrSpace = sharedSpace
-	g.Align = 16
+	g.Align = ir.Align(b.SharedAlign())
 	zero := constant.NewInt(types.I32, 0)
 	first := constant.NewGetElementPtr(t, g, zero, zero)
 	e.shared[b] = first

@@ -60,28 +60,42 @@ const (
 	mmaOperands  = " {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"
 )
 
-// warpgroupProduct is wgmma.mma_async of 64 rows, n columns and 16 k with half factors: $0 and on D, then as many C, which are the
-// same registers; then A and B, whether C counts, and which of them lie transposed.
-func warpgroupProduct(n int, factors string, registers bool) Intrinsic {
-	count := n / 2
-	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s", n, factors, factors)
-	out, tied := accumulatorOperands(count)
-	row := Intrinsic{Convergent: true, SideEffects: true, Target: 90, Version: 80, Meaning: productExact + "; reading what is in flight, or writing what it reads before it is waited for, is a fault",
-		Doc: "The warpgroup (four warps from a multiple of four on) starts D = A*B + C; D must not be touched before a wait_group. Each warp has 16 rows of D, fragments as of mma.sync, 8 columns after 8. "}
-	next := 2 * count
-	if registers {
-		row.Name = name + ".registers"
-		row.Text = fmt.Sprintf("{ .reg .pred p; setp.ne.b32 p, $%d, 0; %s %s, {$%d, $%d, $%d, $%d}, $%d, p, 1, 1, $%d; }", next+5, name, out, next, next+1, next+2, next+3, next+4, next+6)
-		row.Constraints = tied + ",r,r,r,r,l,r,n,~{memory}"
-		row.Doc += "A lies in four registers as of mma.sync; $%d is B's descriptor, then a word that is 0 where C does not count, and 1 where B lies [k][column]."
-		row.Doc = fmt.Sprintf(row.Doc, next+4)
-		return row
-	}
-	row.Name = name
-	row.Text = fmt.Sprintf("{ .reg .pred p; setp.ne.b32 p, $%d, 0; %s %s, $%d, $%d, p, 1, 1, $%d, $%d; }", next+2, name, out, next, next+1, next+3, next+4)
+// warpgroupProduct is wgmma.mma_async of 64 rows, n columns and 16 k with half factors in shared memory: $0 and on D, then as many C,
+// which are the same registers; then A and B, and which of them lie transposed.
+func warpgroupProduct(n int, factors string) Intrinsic {
+	row, out, tied := warpgroupRow(n, factors)
+	next := n
+	row.Text = fmt.Sprintf("{ .reg .pred p; setp.ne.b32 p, $%d, 0; %s %s, $%d, $%d, p, 1, 1, $%d, $%d; }", next+2, row.Name, out, next, next+1, next+3, next+4)
 	row.Constraints = tied + ",l,l,r,n,n,~{memory}"
 	row.Doc += fmt.Sprintf("$%d and the next are the descriptors of A and B in shared memory, then a word that is 0 where C does not count, and 1 where A lies [k][row] and where B lies [k][column].", next)
 	return row
+}
+
+// registerProduct is warpgroupProduct with A in four registers, as of mma.sync. The first of a sum has no C: nothing may
+// write to its registers between a fence and the product.
+func registerProduct(n int, factors string, first bool) Intrinsic {
+	row, out, tied := warpgroupRow(n, factors)
+	next := n
+	name := row.Name
+	row.Name += ".registers"
+	row.Doc += fmt.Sprintf("A lies in four registers from $%d on; then B's descriptor, 1, and 1 where B lies [k][column].", next)
+	if first {
+		next = n / 2
+		tied = strings.TrimSuffix(strings.Repeat("=f,", next), ",")
+		row.Name += ".first"
+		row.Doc = fmt.Sprintf("The warpgroup starts D = A*B, as the product without .first, but A begins at $%d and 0 comes after B.", next)
+	}
+	row.Text = fmt.Sprintf("{ .reg .pred p; setp.ne.b32 p, $%d, 0; %s %s, {$%d, $%d, $%d, $%d}, $%d, p, 1, 1, $%d; }", next+5, name, out, next, next+1, next+2, next+3, next+4, next+6)
+	row.Constraints = tied + ",r,r,r,r,l,r,n,~{memory}"
+	return row
+}
+
+// warpgroupRow is what products of warpgroups have in common, D as PTX spells it, and its constraints with those of C.
+func warpgroupRow(n int, factors string) (row Intrinsic, out, tied string) {
+	out, tied = accumulatorOperands(n / 2)
+	return Intrinsic{Name: fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%[2]s", n, factors), Convergent: true, SideEffects: true, Target: 90, Version: 80,
+		Doc:     "The warpgroup (four warps from a multiple of four on) starts D = A*B + C; D must not be touched before a wait_group. Each warp has 16 rows of D, fragments as of mma.sync, 8 columns after 8. ",
+		Meaning: productExact + "; reading what is in flight, or writing what it reads before it is waited for, is a fault"}, out, tied
 }
 
 // warpgroupWait is wgmma.wait_group with count accumulators, which pass through it so that nothing reads them before.
@@ -231,18 +245,22 @@ var catalogue = []Intrinsic{
 		"Closes the group of the products that the warpgroup started since the last one.", "a group may be empty"},
 	{"wgmma.fence.sync.aligned", "wgmma.fence.sync.aligned;", "~{memory}", true, true, 90, 80,
 		"Orders what the warpgroup did to accumulators and shared memory before the products that follow.", "nothing"},
-	warpgroupProduct(128, "bf16", false),
-	warpgroupProduct(128, "bf16", true),
-	warpgroupProduct(128, "f16", false),
-	warpgroupProduct(128, "f16", true),
-	warpgroupProduct(192, "bf16", false),
-	warpgroupProduct(192, "f16", false),
-	warpgroupProduct(256, "bf16", false),
-	warpgroupProduct(256, "f16", false),
-	warpgroupProduct(64, "bf16", false),
-	warpgroupProduct(64, "bf16", true),
-	warpgroupProduct(64, "f16", false),
-	warpgroupProduct(64, "f16", true),
+	warpgroupProduct(128, "bf16"),
+	registerProduct(128, "bf16", false),
+	registerProduct(128, "bf16", true),
+	warpgroupProduct(128, "f16"),
+	registerProduct(128, "f16", false),
+	registerProduct(128, "f16", true),
+	warpgroupProduct(192, "bf16"),
+	warpgroupProduct(192, "f16"),
+	warpgroupProduct(256, "bf16"),
+	warpgroupProduct(256, "f16"),
+	warpgroupProduct(64, "bf16"),
+	registerProduct(64, "bf16", false),
+	registerProduct(64, "bf16", true),
+	warpgroupProduct(64, "f16"),
+	registerProduct(64, "f16", false),
+	registerProduct(64, "f16", true),
 	warpgroupWait(128),
 	warpgroupWait(32),
 	warpgroupWait(64),

@@ -21,6 +21,7 @@ type Target struct {
 	Title           string  // "Hopper (H100, H200)"
 	Compute         int     // 90
 	ArchSpecific    bool    // runs on exactly this architecture
+	Warpgroups      bool    // multiplies by warpgroups (wgmma)
 	PTX             string  // version that llc writes for it, "8.0"
 	MinDriver       string  // oldest driver that loads it
 	Multiprocessors int     // of the largest part
@@ -125,6 +126,8 @@ func (t *Target) set(key, value string) (err error) {
 		t.Compute, err = strconv.Atoi(value)
 	case "arch_specific":
 		t.ArchSpecific, err = strconv.ParseBool(value)
+	case "warpgroups":
+		t.Warpgroups, err = strconv.ParseBool(value)
 	case "ptx":
 		t.PTX = value
 	case "min_driver":

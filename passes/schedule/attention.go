@@ -5,6 +5,24 @@ import "weft/ir"
 // tensorCoreAttention has 64 queries a block, 16 a warp, and tiles of 64 keys.
 var tensorCoreAttention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
 
+// warpgroupAttentionTile has 128 queries a block, 64 a warpgroup, and tiles of 64 keys.
+var warpgroupAttentionTile = ir.Schedule{Threads: 256, TileM: 128, TileN: 64, Stages: 2}
+
+// warpgroupAttention runs attention on warpgroups where tensor cores run it elsewhere and heads are rows of 128 bytes.
+func (s scheduler) warpgroupAttention(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
+	for _, inner := range op.Regions[0].Ops {
+		if inner.Kind != ir.OpAttention || elsewhere.Stages == 0 {
+			continue
+		}
+		depth, _ := s.entry.Type(inner.Operands[0]).Shape[3].IsConst()
+		width, _ := s.entry.Type(inner.Operands[2]).Shape[3].IsConst()
+		if depth%64 == 0 && (width == 64 || width == 128) {
+			return warpgroupAttentionTile
+		}
+	}
+	return ir.Schedule{}
+}
+
 // sharers is the number of threads that share a query of attention on the CUDA cores.
 const sharers = 16
 

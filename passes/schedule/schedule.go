@@ -29,8 +29,10 @@ func Run(p *ir.Program) (bool, error) {
 				scheduled.Schedule = s.rows(op)
 			case ir.ContractGroup:
 				scheduled.Schedule = s.contract(op)
+				scheduled.Warpgroup = s.warpgroups(op, scheduled.Schedule)
 			case ir.AttentionGroup:
 				scheduled.Schedule = s.attention(op)
+				scheduled.Warpgroup = s.warpgroupAttention(op, scheduled.Schedule)
 			}
 			op.Attrs = &scheduled
 		})
