@@ -78,11 +78,11 @@ func (f factorFormat) value(x uint32) float64 {
 // product is the working memory of one matrix product, D = A*B + C.
 type product struct {
 	inner      int                               // columns of A, rows of B
-	rawA       [matrixRows][maxInner]uint32      // bits of the elements
+	rawA       [matrixRows * maxInner]uint32     // bits of the elements, maxInner a row
 	rawB       [maxInner * matrixColumns]uint32  // B's rows one after the other
 	c          [matrixRows][matrixColumns]uint32 // bits of C, then of D
-	valueA     [matrixRows][maxInner]int32       // significands, shifted so that products have alignedFraction bits
-	exponentA  [matrixRows][maxInner]int32
+	valueA     [matrixRows * maxInner]int32      // significands, shifted so that products have alignedFraction bits
+	exponentA  [matrixRows * maxInner]int32
 	valueB     [maxInner * matrixColumns]int32
 	exponentB  [maxInner * matrixColumns]int32
 	top        [matrixRows][matrixColumns]int32 // largest exponent; C's at first
@@ -114,11 +114,19 @@ func (p *product) multiplyUnpacked(f factorFormat) {
 
 // unpackA splits the elements of A.
 func (p *product) unpackA(f factorFormat) {
-	shift := alignedFraction - 2*f.fraction
-	for i := range p.rawA {
-		p.specialRow[i] = splitElements(f, p.rawA[i][:p.inner], p.valueA[i][:p.inner], p.exponentA[i][:p.inner], shift)
+	p.specialRow = [matrixRows]bool{}
+	if splitElements(f, p.rawA[:], p.valueA[:], p.exponentA[:], alignedFraction-2*f.fraction) { // one call for all rows, though some columns mean nothing
+		for i := range matrixRows {
+			for _, x := range p.row(i) {
+				_, _, special := f.split(x)
+				p.specialRow[i] = p.specialRow[i] || special
+			}
+		}
 	}
 }
+
+// row is a row of A.
+func (p *product) row(i int) []uint32 { return p.rawA[i*maxInner:][:p.inner] }
 
 // unpackB splits the elements of B, and takes the exponents of C.
 func (p *product) unpackB(f factorFormat) {
@@ -167,13 +175,13 @@ func splitFloat32(x uint32) (significand, exponent int32) {
 func alignPortable(p *product) {
 	for i := range p.top {
 		top, sum := p.top[i], [matrixColumns]int32{}
-		for k, e := range p.exponentA[i][:p.inner] {
+		for k, e := range p.exponentA[i*maxInner:][:p.inner] {
 			for j, other := range p.exponentB[k*matrixColumns:][:matrixColumns] {
 				top[j] = max(top[j], e+other)
 			}
 		}
-		for k, a := range p.valueA[i][:p.inner] {
-			e, other := p.exponentA[i][k], p.exponentB[k*matrixColumns:][:matrixColumns]
+		for k, a := range p.valueA[i*maxInner:][:p.inner] {
+			e, other := p.exponentA[i*maxInner+k], p.exponentB[k*matrixColumns:][:matrixColumns]
 			for j, b := range p.valueB[k*matrixColumns:][:matrixColumns] {
 				sum[j] += shiftToZero(a*b, top[j]-e-other[j])
 			}
@@ -223,7 +231,7 @@ func finishSum(sum, top int32, c uint32) uint32 {
 // specialSum is an element of D with an infinity or NaN among its terms.
 func (p *product) specialSum(f factorFormat, i, j int) uint32 {
 	sum := float64(math.Float32frombits(p.c[i][j]))
-	for k, a := range p.rawA[i][:p.inner] {
+	for k, a := range p.row(i) {
 		sum += f.value(a) * f.value(p.rawB[k*matrixColumns+j])
 	}
 	switch {
@@ -239,7 +247,7 @@ func (p *product) specialSum(f factorFormat, i, j int) uint32 {
 func (p *product) multiplyInteger() {
 	for i := range p.c {
 		d := &p.c[i]
-		for k, a := range p.rawA[i][:p.inner] {
+		for k, a := range p.row(i) {
 			for j, b := range p.rawB[k*matrixColumns:][:matrixColumns] {
 				d[j] += a * b
 			}

@@ -1,7 +1,7 @@
 package emu
 
 //go:noescape
-func vectorAlign(valueA, exponentA *[16][32]int32, valueB, exponentB *[256]int32, top, sum *[16][8]int32, inner int)
+func vectorAlign(valueA, exponentA *[512]int32, valueB, exponentB *[256]int32, top, sum *[16][8]int32, inner int)
 
 // splitConstants are a format as vectorSplit wants it.
 type splitConstants struct {

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// func vectorAlign(valueA, exponentA *[16][32]int32, valueB, exponentB *[256]int32, top, sum *[16][8]int32, inner int)
+// func vectorAlign(valueA, exponentA *[512]int32, valueB, exponentB *[256]int32, top, sum *[16][8]int32, inner int)
 //
 // One row of D a turn, its eight columns side by side.
 TEXT ·vectorAlign(SB), NOSPLIT, $0-56

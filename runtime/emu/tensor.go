@@ -129,7 +129,7 @@ func (w *worker) matrixProduct(wp *warp, in *instruction, mask uint32, kind prod
 // loadA takes one register of A: eight rows from row on, and four words of columns.
 func (p *product) loadA(words *lanes32, row, column, perWord int) {
 	for i := range 8 {
-		to, from := p.rawA[row+i][column:column+4*perWord], words[i*4:i*4+4]
+		to, from := p.rawA[(row+i)*maxInner+column:][:4*perWord], words[i*4:i*4+4]
 		switch perWord {
 		case 1:
 			copy(to, from)

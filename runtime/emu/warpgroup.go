@@ -164,9 +164,7 @@ func (w *worker) warpgroupProduct(wp *warp, in *instruction, mask uint32, p *war
 		}
 	}
 	if p.signA != 0 {
-		for i := range w.product.rawA {
-			flipSigns(w.product.rawA[i][:warpgroupInner], p.signA)
-		}
+		flipSigns(w.product.rawA[:], p.signA)
 	}
 	w.product.unpackA(p.format)
 	for unit := range p.columns / unitRows {
@@ -207,7 +205,7 @@ func (w *worker) loadSharedA(p *warpgroupProduct, chunks []uint32) {
 		loadUnit(unit[:], w.shared.data, chunks[i*unitChunks:][:unitChunks], p.transposedA)
 		for k := range warpgroupInner {
 			for row := range unitRows {
-				w.product.rawA[i*unitRows+row][k] = unit[k*unitRows+row]
+				w.product.rawA[(i*unitRows+row)*maxInner+k] = unit[k*unitRows+row]
 			}
 		}
 	}

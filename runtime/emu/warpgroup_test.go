@@ -186,7 +186,7 @@ func (c warpgroupCase) expected(a, b, sum [][]uint32) [][]uint32 {
 			for step := range 4 {
 				for k := range 16 {
 					for i := range 16 {
-						p.rawA[i][k] = a[row+i][step*16+k] ^ signs[0]
+						p.rawA[i*maxInner+k] = a[row+i][step*16+k] ^ signs[0]
 					}
 					for j := range 8 {
 						p.rawB[k*8+j] = b[column+j][step*16+k] ^ signs[1]
