@@ -1,6 +1,10 @@
 package masks
 
-import "weft/ir"
+import (
+	"slices"
+
+	"weft/ir"
+)
 
 // value is what is known of an element, as a function of coordinates.
 type value struct {
@@ -71,9 +75,10 @@ func (s *space) both(a, b value) value {
 		return value{}
 	}
 	all := value{kind: truth}
-	for _, f := range append(a.halves[:len(a.halves):len(a.halves)], b.halves...) {
+	for _, f := range slices.Concat(a.halves, b.halves) {
 		if !s.implied(all.halves, f) {
-			all.halves = append(all.halves, f)
+			weaker := func(h form) bool { return s.implied([]form{f}, h) }
+			all.halves = append(slices.DeleteFunc(all.halves, weaker), f)
 		}
 	}
 	return all
