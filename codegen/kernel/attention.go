@@ -44,7 +44,12 @@ func (g *group) buildAttention() {
 	a := &attention{attentionBlock: g.placeAttention()}
 	a.place()
 	fragments := a.loadQueries()
-	state := a.overKeys(fragments)
+	var state []*Expr
+	if a.warpgroup {
+		state = a.overKeysByWarpgroups(fragments)
+	} else {
+		state = a.overKeys(fragments)
+	}
 	a.finish(state[:a.width/2], state[a.width/2:], a.ev.b.Idx(0))
 	a.again(fragments, state[:a.width/2])
 }
@@ -146,45 +151,43 @@ func (a *attentionBlock) shift() *Expr {
 // overKeys runs over the tiles of keys. The state is the weighted values, then for each of the
 // thread's two rows the largest score and the sum.
 func (a *attention) overKeys(queries [][]*Expr) []*Expr {
-	ev, b, s := a.ev, a.ev.b, a.schedule
+	b, s := a.ev.b, a.schedule
 	tile := b.Idx(int64(s.TileN))
 	count, _ := b.DivMod(b.Add(a.limit(), b.Idx(int64(s.TileN-1))), tile)
 	fill := func(stage, origin *Expr) {
 		a.k.fill(stage, origin)
 		a.v.fill(stage, origin)
 	}
-	var products *attentionProducts
-	if a.warpgroup {
-		products = a.describe()
-	}
 	b.If(b.Less(b.Idx(0), count), func() { fill(b.Idx(0), b.Idx(0)) })
 	b.Do("cp.async.commit_group")
-	values := a.width / 2
-	init := repeat(b.Float(ir.F32, 0), values)
-	init = append(init, repeat(b.Float(ir.F32, math.Inf(-1)), 2)...)
-	init = append(init, repeat(b.Float(ir.F32, 0), 2)...)
 	turn := func(masked bool) func(i *Expr, state []*Expr) []*Expr {
 		return func(i *Expr, state []*Expr) []*Expr {
 			b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
-			if a.warpgroup {
-				b.Do("fence.proxy.async.shared::cta")
-			}
 			b.Barrier()
 			_, stage := b.DivMod(i, b.Idx(2))
 			next := b.Add(i, b.Idx(1))
 			b.If(b.Less(next, count), func() { fill(b.Sub(b.Idx(1), stage), b.Mul(next, tile)) })
 			b.Do("cp.async.commit_group")
-			if a.warpgroup {
-				weights, state := a.online(a.masked(products.scores(queries, stage), b.Mul(i, tile), masked), state)
-				return products.addValues(weights, stage, state)
-			}
 			weights, state := a.online(a.masked(a.scores(queries, stage), b.Mul(i, tile), masked), state)
 			return a.addValues(weights, stage, state)
 		}
 	}
-	state, whole := init, a.wholeTiles(count)
-	if !whole.IsInt(0) {
-		state = ev.loop(b.Idx(0), whole, b.Idx(1), state, turn(false))
+	return a.loops(b.Idx(0), count, a.emptyState(), turn)
+}
+
+// emptyState is the state of rows that have seen no key.
+func (a *attention) emptyState() []*Expr {
+	b := a.ev.b
+	state := append(repeat(b.Float(ir.F32, 0), a.width/2), repeat(b.Float(ir.F32, math.Inf(-1)), 2)...)
+	return append(state, repeat(b.Float(ir.F32, 0), 2)...)
+}
+
+// loops runs over tiles from first on: first over those that need no mask, then over the others.
+func (a *attention) loops(first, count *Expr, state []*Expr, turn func(masked bool) func(i *Expr, state []*Expr) []*Expr) []*Expr {
+	ev, b := a.ev, a.ev.b
+	whole := b.MaxIndex(a.wholeTiles(count), first)
+	if d, ok := Difference(whole, first); !ok || d != 0 {
+		state = ev.loop(first, whole, b.Idx(1), state, turn(false))
 	}
 	if d, ok := Difference(count, whole); ok && d == 0 {
 		return state
@@ -342,15 +345,22 @@ func (b *Builder) exp2(x *Expr) *Expr {
 
 // online turns a tile's scores into weights and brings the state up to them.
 func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, next []*Expr) {
-	b := a.ev.b
 	values := len(state) - 4
-	next = append([]*Expr{}, state...)
+	weights, rows := a.onlineRows(scores, state[values:])
+	return weights, append(a.shrunk(state[:values], rows), rows[:4]...)
+}
+
+// onlineRows turns a tile's scores into weights and brings the largest scores and sums of the thread's two rows up to them. Two
+// more results are what earlier values are worth now.
+func (a *attention) onlineRows(scores [][]*Expr, state []*Expr) (weights [][]*Expr, rows []*Expr) {
+	b := a.ev.b
+	rows = make([]*Expr, 6)
 	weights = make([][]*Expr, len(scores))
 	for i := range weights {
 		weights[i] = make([]*Expr, 4)
 	}
 	for half := range 2 {
-		old := state[values+half]
+		old := state[half]
 		largest := scores[0][2*half]
 		for _, s := range scores {
 			largest = b.Arith(FMax, ir.F32, largest, b.Arith(FMax, ir.F32, s[2*half], s[2*half+1]))
@@ -358,7 +368,7 @@ func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, 
 		largest = b.Arith(FMax, ir.F32, old, a.across(FMax, largest))
 		base := b.Select(b.Cmp(FEQ, largest, b.Float(ir.F32, math.Inf(-1))), b.Float(ir.F32, 0), largest)
 		shrink := b.exp2(b.Arith(FSub, ir.F32, old, base))
-		sum := b.Arith(FMul, ir.F32, state[values+2+half], shrink)
+		sum := b.Arith(FMul, ir.F32, state[2+half], shrink)
 		for i, s := range scores {
 			for l := range 2 {
 				w := b.exp2(b.Arith(FSub, ir.F32, s[2*half+l], base))
@@ -366,15 +376,18 @@ func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, 
 				sum = b.Arith(FAdd, ir.F32, sum, w)
 			}
 		}
-		next[values+half], next[values+2+half] = largest, sum
-		for e := 0; e < values; e += 4 {
-			for l := range 2 {
-				at := e + 2*half + l
-				next[at] = b.Arith(FMul, ir.F32, state[at], shrink)
-			}
-		}
+		rows[half], rows[2+half], rows[4+half] = largest, sum, shrink
 	}
-	return weights, next
+	return weights, rows
+}
+
+// shrunk scales values as onlineRows says.
+func (a *attention) shrunk(values, rows []*Expr) []*Expr {
+	out := make([]*Expr, len(values))
+	for i, x := range values {
+		out[i] = a.ev.b.Arith(FMul, ir.F32, x, rows[4+i/2%2])
+	}
+	return out
 }
 
 // packed gives two parts of the weights, of sixteen keys, as an operand of the instruction.

@@ -2,60 +2,103 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"weft/ir"
 )
 
-// attentionProducts are the two products of attention on targets that multiply by warpgroups. A warpgroup has 64 queries, whose
-// fragments stay in registers; keys and values are read from shared memory, where values lie as the transposed operand.
-type attentionProducts struct {
-	*attention
-	keys, values *Expr // descriptors of the first buffers
-}
-
-// describe makes the descriptors.
-func (a *attention) describe() *attentionProducts {
-	zero := a.ev.b.Idx(0)
-	return &attentionProducts{a, a.k.descriptor(zero), a.v.descriptor(zero)}
-}
-
-// scores are q k^T of a tile, as attention.scores gives them.
-func (p *attentionProducts) scores(queries [][]*Expr, stage *Expr) [][]*Expr {
-	b, n := p.ev.b, p.schedule.TileN
-	var sums []*Expr
-	at := p.k.inStage(p.keys, stage)
+// overKeysByWarpgroups is overKeys on targets that multiply by warpgroups. A warpgroup has 64 queries, whose fragments stay in
+// registers; keys and values are read from shared memory, where values lie as the transposed operand. In turn i the scores of tile i
+// and the weighted values of tile i-1 are started together, so that the weights of tile i are computed while values are multiplied.
+// The state is as overKeys has it, then the packed weights of the tile before.
+func (a *attention) overKeysByWarpgroups(queries [][]*Expr) []*Expr {
+	b, s := a.ev.b, a.schedule
+	zero, one, tile := b.Idx(0), b.Idx(1), b.Idx(int64(s.TileN))
+	count, _ := b.DivMod(b.Add(a.limit(), b.Idx(int64(s.TileN-1))), tile)
+	count = b.MaxIndex(count, one) // keys that nobody sees add nothing
+	keys, values := a.k.descriptor(zero), a.v.descriptor(zero)
+	// arrived waits for the tile of keys of a turn and the values of the one before, and sends for the next ones.
+	arrived := func(i *Expr) {
+		b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
+		b.Do("fence.proxy.async.shared::cta")
+		b.Barrier()
+		_, stage := b.DivMod(i, b.Idx(2))
+		next := b.Add(i, one)
+		b.If(b.Less(next, count), func() { a.k.fill(b.Sub(one, stage), b.Mul(next, tile)) })
+		b.If(b.Less(i, count), func() { a.v.fill(stage, b.Mul(i, tile)) })
+		b.Do("cp.async.commit_group")
+	}
+	a.k.fill(zero, zero)
+	b.Do("cp.async.commit_group")
+	arrived(zero)
 	b.Do("wgmma.fence.sync.aligned")
+	sums := b.awaitProducts(a.startScores(queries, a.k.inStage(keys, zero)), 0)
+	weights, state := a.online(a.masked(fours(sums), zero, true), a.emptyState())
+	end := len(state)
+	state = append(state, a.packedAll(weights)...)
+	turn := func(masked bool) func(i *Expr, state []*Expr) []*Expr {
+		return func(i *Expr, state []*Expr) []*Expr {
+			arrived(i)
+			_, stage := b.DivMod(i, b.Idx(2))
+			b.Do("wgmma.fence.sync.aligned")
+			scores := a.startScores(queries, a.k.inStage(keys, stage))
+			sums := a.startValues(state[end:], a.v.inStage(values, b.Sub(one, stage)), state[:end-4])
+			scores = b.awaitProducts(scores, 1)
+			weights, rows := a.onlineRows(a.masked(fours(scores), b.Mul(i, tile), masked), state[end-4:end])
+			b.emit(&Let{append([]*Expr{}, rows...)})
+			// The weights wait too: the registers in which they are packed are read by the products until then.
+			n := len(sums)
+			both := b.awaitProducts(append(append([]*Expr{}, sums...), slices.Concat(weights...)...), 0)
+			return append(append(a.shrunk(both[:n], rows), rows[:4]...), a.packedAll(fours(both[n:]))...)
+		}
+	}
+	state = a.loops(one, count, state, turn)
+	arrived(count)
+	_, stage := b.DivMod(b.Sub(count, one), b.Idx(2))
+	b.Do("wgmma.fence.sync.aligned")
+	sums = b.awaitProducts(a.startValues(state[end:], a.v.inStage(values, stage), state[:end-4]), 0)
+	return append(append([]*Expr{}, sums...), state[end-4:end]...)
+}
+
+// startScores starts q k^T of a tile.
+func (a *attention) startScores(queries [][]*Expr, keys *Expr) []*Expr {
+	b := a.ev.b
+	var sums []*Expr
 	for i, q := range queries {
 		// Depth lies in panels of 64 elements.
-		bytes := int64(16 * i % 64 * 2)
-		bytes += int64(16 * i / 64 * p.k.height * 128)
-		sums = b.startProduct(p.dtype, n, q, b.advance(at, bytes), false, sums)
+		bytes := int64(16*i%64*2 + 16*i/64*a.k.height*128)
+		sums = b.startProduct(a.dtype, a.schedule.TileN, q, b.advance(keys, bytes), false, sums)
 	}
 	b.Do("wgmma.commit_group.sync.aligned")
-	sums = b.awaitProducts(sums, 0)
-	var out [][]*Expr
-	for i := 0; i < len(sums); i += 4 {
-		out = append(out, sums[i:i+4])
+	return sums
+}
+
+// startValues starts to add the weighted values of a tile.
+func (a *attention) startValues(weights []*Expr, values *Expr, sums []*Expr) []*Expr {
+	b := a.ev.b
+	for i := 0; i < len(weights); i += 4 {
+		sums = b.startProduct(a.dtype, a.width, weights[i:i+4], b.advance(values, int64(4*i*128)), true, sums)
+	}
+	b.Do("wgmma.commit_group.sync.aligned")
+	return sums
+}
+
+// packedAll packs a tile's weights, four registers for sixteen keys.
+func (a *attention) packedAll(weights [][]*Expr) []*Expr {
+	var out []*Expr
+	for n := 0; n < len(weights); n += 2 {
+		out = append(out, a.packed(weights[n:n+2])...)
 	}
 	return out
 }
 
-// addValues adds the weighted values of a tile to the state.
-func (p *attentionProducts) addValues(weights [][]*Expr, stage *Expr, state []*Expr) []*Expr {
-	b := p.ev.b
-	sums, rest := state[:p.width/2], state[p.width/2:]
-	at := p.v.inStage(p.values, stage)
-	var operands [][]*Expr
-	for n := 0; n < len(weights); n += 2 {
-		operands = append(operands, p.packed(weights[n:n+2]))
+// fours takes scores apart as attention.scores gives them.
+func fours(xs []*Expr) [][]*Expr {
+	var out [][]*Expr
+	for i := 0; i < len(xs); i += 4 {
+		out = append(out, xs[i:i+4])
 	}
-	b.emit(&Let{append([]*Expr{}, sums...)}) // scaled before the fence
-	b.Do("wgmma.fence.sync.aligned")
-	for i, w := range operands {
-		sums = b.startProduct(p.dtype, p.width, w, b.advance(at, int64(16*i*128)), true, sums)
-	}
-	b.Do("wgmma.commit_group.sync.aligned")
-	return append(append([]*Expr{}, b.awaitProducts(sums, 0)...), rest...)
+	return out
 }
 
 // startProduct starts a product of 64 rows, n columns and 16 k whose A is in registers, and adds it to sums where there are any.
