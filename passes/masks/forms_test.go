@@ -153,3 +153,23 @@ func formula(f form) string {
 	}
 	return text + " + " + f.c.String()
 }
+
+// A mask whose conjuncts double with each operation is given up in time, and what is found until then holds.
+func TestMaskOfManyConjuncts(t *testing.T) {
+	text := `entry forward(%q "q": f32[1, 1, 8, 4], %m0 "m": i1[1, 1, 8, 8]) {
+`
+	for i := range 60 {
+		text += fmt.Sprintf("  %%m%d: i1[1, 1, 8, 8] = and(%%m%d, %%m%d)\n", i+1, i, i)
+	}
+	text += `  %y: f32[1, 1, 8, 4] = attention(%q, %q, %q, %m60) {scale = 0.5}
+  return %y "y"
+}
+`
+	p, err := ir.ParseProgram("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := Run(p); changed || err != nil {
+		t.Errorf("changed %t, %v", changed, err)
+	}
+}

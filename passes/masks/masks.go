@@ -55,6 +55,7 @@ func (r *reader) attention(b *ir.Builder, op *ir.Op) ([]ir.Value, bool) {
 	mask, point := op.Operands[3], r.point(op)
 	rule := newRule(op, r.entry, point)
 	all := r.conjuncts(mask, nil)
+	r.left = patience
 	for i := range all {
 		all[i].value = r.conjunct(all[i], r.maskPoint(mask, point))
 		for _, f := range all[i].value.halves {
@@ -117,12 +118,16 @@ type conjunct struct {
 	value value
 }
 
+// mostConjuncts is into how many bools a mask is taken apart: each operation may double them.
+const mostConjuncts = 100
+
 // conjuncts takes a value apart that moves are applied to.
 func (r *reader) conjuncts(v ir.Value, moves []*ir.Op) []conjunct {
 	op := r.defs[v]
 	switch {
-	case op == nil:
+	case op == nil || r.left <= 0:
 	case op.Kind == ir.OpAnd:
+		r.left -= patience / mostConjuncts
 		return append(r.conjuncts(op.Operands[0], moves), r.conjuncts(op.Operands[1], moves)...)
 	case onlyMoves(op.Kind):
 		if inner := r.conjuncts(op.Operands[0], append(slices.Clone(moves), op)); len(inner) > 1 {

@@ -276,7 +276,10 @@ func gather(n *interpreter, op *ir.Op, point []form) value {
 	}
 	for i, d := range a.OperandBatchingDims {
 		dim := a.StartIndicesBatchingDims[i]
-		if dim > a.IndexVectorDim {
+		switch {
+		case dim == a.IndexVectorDim:
+			return value{}
+		case dim > a.IndexVectorDim:
 			dim-- // batch has no coordinate along index vectors
 		}
 		from[d] = batch[dim]
