@@ -232,28 +232,40 @@ func (c *mma) matrixTF32(t *mmaTile, stage, row *Expr, k int, lhs bool) []*Expr 
 // slabRows is the number of a warp's rows that go through shared memory together at the end.
 const slabRows = 16
 
-// slabColumns is the largest number of its columns that do so.
-const slabColumns = 64
+// slabColumns is the number of columns that do so: 64 at most, or all where the memory of the operands has room for them.
+func (c *mma) slabColumns() int {
+	if c.lhs.panels {
+		return c.s.WarpN
+	}
+	return min(c.s.WarpN, 64)
+}
+
+// stagePitch is the number of elements from row to row of the stage.
+func (c *mma) stagePitch() int64 { return int64(c.slabColumns() + 4) }
 
 // finish runs the epilogue. The instruction leaves pairs of adjacent columns with each thread;
 // through shared memory, 16 rows at a time, a thread gets runs of eight columns, so that the
 // epilogue reads and stores 16 bytes of half types at a time; or of eight rows, where these are
-// neighbours in the result.
+// neighbours in the result. Every warp has its own part of that memory and waits for no other.
 func (c *mma) finish(g *group, sums []*Expr) {
 	b, s := c.ev.b, c.s
-	slab := min(s.WarpN, slabColumns)
+	slab := c.slabColumns()
 	pitch := c.stagePitch()
 	warps := int64(s.Threads / 32)
 	stage := b.SharedArray(ir.F32, warps*slabRows*pitch)
 	if c.lhs.panels {
-		stage.Over = c.lhs.shared // which every warp has done with
+		stage.Over = c.lhs.shared // and the rest of the tiles, which every warp has done with
 	}
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	base := b.Mul(warp, b.Idx(slabRows*pitch))
 	quad, pair := b.DivMod(c.lane, b.Idx(4))
 	alongRows := c.storedAlongRows(g)
+	together := func() { b.Do("bar.warp.sync", b.Int(ir.I32, -1)) }
 	for m := 0; m < s.WarpM; m += slabRows {
 		for first := 0; first < s.WarpN; first += slab {
+			if m+first > 0 {
+				together()
+			}
 			for n := 0; n < slab; n += 8 {
 				at := (m/16*(s.WarpN/8) + (first+n)/8) * 4
 				for half := range 2 {
@@ -261,19 +273,15 @@ func (c *mma) finish(g *group, sums []*Expr) {
 					b.Store(stage, b.Add(base, to), sums[at+2*half:at+2*half+2]...)
 				}
 			}
-			b.Barrier()
+			together()
 			if alongRows {
 				c.storeColumns(g, stage, base, m, first)
 			} else {
 				c.storeRows(g, stage, base, m, first)
 			}
-			b.Barrier()
 		}
 	}
 }
-
-// stagePitch is the number of elements from row to row of the stage.
-func (c *mma) stagePitch() int64 { return int64(min(c.s.WarpN, slabColumns) + 4) }
 
 // storedAlongRows tells whether the rows of the product, and not its columns, are neighbours in
 // the group's result.
@@ -295,7 +303,7 @@ func (c *mma) storedAlongRows(g *group) bool {
 // a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
 func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 	b := c.ev.b
-	mTotal, nTotal, slab := c.mTotal, c.nTotal, min(c.s.WarpN, slabColumns)
+	mTotal, nTotal, slab := c.mTotal, c.nTotal, c.slabColumns()
 	run := chunkSize
 	if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
@@ -318,7 +326,7 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 // storeColumns stores a slab in runs along rows, likewise.
 func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
 	ev, b := c.ev, c.ev.b
-	mTotal, nTotal, slab := c.mTotal, c.nTotal, min(c.s.WarpN, slabColumns)
+	mTotal, nTotal, slab := c.mTotal, c.nTotal, c.slabColumns()
 	run := chunkSize
 	if !mTotal.DivisibleBy(chunkSize, ev.prog.Divisor) {
 		run = 1

@@ -27,6 +27,7 @@ func (k *Kernel) placeShared() (offsets []int64, total int64) {
 	for i, b := range k.Shared {
 		if b.Over != nil {
 			offsets[i] = at[b.Over]
+			total = max(total, (offsets[i]+b.Length*int64(b.DType.Size())+15)/16*16)
 			continue
 		}
 		align := b.SharedAlign()

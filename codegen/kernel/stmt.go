@@ -33,7 +33,7 @@ type Buffer struct {
 	DType   ir.DType // of the elements in memory
 	Length  int64    // elements of a shared array
 	Align   int64    // bytes, of a shared array; 0: 16
-	Over    *Buffer  // of a shared array: an earlier and larger one, in whose place it is
+	Over    *Buffer  // of a shared array: an earlier one, in whose place and that of those after it this one is
 	Written bool
 	NonZero bool // known to hold at least one element
 }

@@ -122,6 +122,8 @@ var catalogue = []Intrinsic{
 		"All threads of the block meet at barrier $0 (0 to 15), and see each other's memory.", "barrier of all threads"},
 	{"bar.sync.count", "bar.sync $0, $1;", "r,r,~{memory}", true, true, 80, 70,
 		"$1 threads, a multiple of 32, meet at barrier $0.", "barrier of $1 threads"},
+	{"bar.warp.sync", "bar.warp.sync $0;", "r,~{memory}", true, true, 80, 70,
+		"The lanes of the member mask $0 meet, and see each other's memory.", "nothing: a warp's lanes are together"},
 	{"barrier.sync", "barrier.sync $0;", "r,~{memory}", true, true, 80, 70,
 		"Like bar.sync; the emulator asks for whole warps here too.", "barrier of all threads"},
 	{"cp.async.ca.shared.global.16", "cp.async.ca.shared.global [$0], [$1], 16;", "r,l,~{memory}", false, true, 80, 70,
