@@ -29,6 +29,10 @@ const (
 	productsPerClock = 2048
 	// mmaPercent is the share of that rate which mma.sync reaches.
 	mmaPercent = 48
+	// lanes is the number of instructions of threads that a multiprocessor executes in a clock.
+	lanes = 128
+	// epiloguePercent is the time of an epilogue by that of its instructions: its loads and stores are waited for.
+	epiloguePercent = 150
 	// blockClocks is what a block takes beside its products: the first tiles' way, and the epilogue.
 	blockClocks = 6000
 )
@@ -54,23 +58,58 @@ func (s scheduler) warpgroups(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
 		}
 		depth = s.depth(c)
 	}
-	m, n, batch := s.extents(op)
+	p := matrixProduct{depth: depth, epilogue: epilogueInstructions(region)}
+	p.m, p.n, p.batch = s.extents(op)
 	best := ir.Schedule{}
-	bestClocks := blockTime(elsewhere, 2, mmaPercent, m, n, batch, depth)
+	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent})
 	for _, t := range warpgroupTiles {
-		if clocks := blockTime(t.Schedule, t.resident, t.percent, m, n, batch, depth); clocks < bestClocks {
+		if clocks := p.clocks(t); clocks < bestClocks {
 			best, bestClocks = t.Schedule, clocks
 		}
 	}
 	return best
 }
 
-// blockTime estimates the clocks of a product whose multiprocessors hold some blocks at a time. Percent is the share of the peak
-// rate that they reach together; a block that has fewer beside it than could be waits for its tiles as long as all would multiply.
-func blockTime(t ir.Schedule, resident, percent, m, n, batch, depth int64) int64 {
-	blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
-	each := int64(t.TileM*t.TileN) * depth * 100 / (productsPerClock * percent)
-	return ceil(blocks, multiprocessors*resident) * (resident*each + blockClocks)
+// matrixProduct has an epilogue of some instructions for each element.
+type matrixProduct struct{ m, n, batch, depth, epilogue int64 }
+
+// clocks estimates the time of a product. A tile's percent is the share of the peak rate that the blocks of a multiprocessor reach
+// together; a block that has fewer beside it than could be waits for its tiles as long as all would multiply. Where there are
+// two, the one's epilogue runs while the other multiplies.
+func (p matrixProduct) clocks(t warpgroupTile) int64 {
+	blocks := ceil(p.m, int64(t.TileM)) * ceil(p.n, int64(t.TileN)) * p.batch
+	elements := int64(t.TileM*t.TileN) * t.resident
+	multiply := elements * p.depth * 100 / (productsPerClock * t.percent)
+	epilogue := elements * p.epilogue * epiloguePercent / (100 * lanes)
+	together := multiply + epilogue
+	if t.resident > 1 {
+		together = max(multiply, epilogue) + min(multiply, epilogue)/2
+	}
+	return ceil(blocks, multiprocessors*t.resident) * (together + blockClocks)
+}
+
+// epilogueInstructions estimates the instructions for an element of the product's result: of all that is not on the way to it.
+func epilogueInstructions(region *ir.Block) int64 {
+	n, before := int64(0), map[ir.Value]bool{}
+	for _, op := range slices.Backward(region.Ops) {
+		class := op.Kind.Info().Class
+		if class == ir.ClassContraction || slices.ContainsFunc(op.Results, func(v ir.Value) bool { return before[v] }) {
+			for _, v := range op.Operands {
+				before[v] = true
+			}
+			continue
+		}
+		switch {
+		case class != ir.ClassElementwise:
+		case op.Kind == ir.OpDivide || op.Kind == ir.OpPower:
+			n += 15
+		case op.Kind >= ir.OpSqrt && op.Kind <= ir.OpDigamma: // elementary functions
+			n += 25
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // storesTogether tells whether neighbours of a result can be stored by 16 bytes. Elsewhere storing takes longer than multiplying,
