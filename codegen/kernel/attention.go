@@ -247,7 +247,25 @@ func (a *attention) scores(queries [][]*Expr, stage *Expr) [][]*Expr {
 	return out
 }
 
-// masked scales scores of keys from first on to units of log2; where some may be hidden or shifted, it applies that too.
+// unit is what a score of masked is worth in units of log2. Where it is not 1, the maximum is scaled and not each score; that
+// takes a positive scale, and no bias, which is added to scaled scores.
+func (a *attention) unit() float64 {
+	biased := len(a.op.Operands) > 3 && a.ev.entry.Type(a.op.Operands[3]).DType != ir.Bool
+	if a.attrs.Scale > 0 && !biased {
+		return a.attrs.Scale * log2e
+	}
+	return 1
+}
+
+// scaled turns a score into what unit measures.
+func (a *attention) scaled(x *Expr) *Expr {
+	if a.unit() != 1 {
+		return x
+	}
+	return a.ev.b.Arith(FMul, ir.F32, x, a.ev.b.Float(ir.F32, a.attrs.Scale*log2e))
+}
+
+// masked applies to scores of keys from first on what scales them, and where some may be hidden or shifted, that too.
 func (a *attention) masked(scores [][]*Expr, first *Expr, hides bool) [][]*Expr {
 	b := a.ev.b
 	out := make([][]*Expr, len(scores))
@@ -258,7 +276,7 @@ func (a *attention) masked(scores [][]*Expr, first *Expr, hides bool) [][]*Expr 
 		}
 		out[i] = make([]*Expr, len(x))
 		for l, y := range x {
-			out[i][l] = b.Arith(FMul, ir.F32, y, b.Float(ir.F32, a.attrs.Scale*log2e))
+			out[i][l] = a.scaled(y)
 		}
 	}
 	return out
@@ -267,7 +285,6 @@ func (a *attention) masked(scores [][]*Expr, first *Expr, hides bool) [][]*Expr 
 // maskedFour scales four scores and applies what hides or shifts them.
 func (a *attention) maskedFour(x []*Expr, first *Expr) []*Expr {
 	b := a.ev.b
-	scale := b.Float(ir.F32, a.attrs.Scale*log2e)
 	hidden := b.Float(ir.F32, math.Inf(-1))
 	out := make([]*Expr, 4)
 	for half := range 2 {
@@ -275,7 +292,7 @@ func (a *attention) maskedFour(x []*Expr, first *Expr) []*Expr {
 		columns := []*Expr{b.Add(first, a.pair), b.Add(first, b.Add(a.pair, b.Idx(1)))}
 		bias, seen := a.mask(row, columns)
 		for l, column := range columns {
-			y := b.Arith(FMul, ir.F32, x[2*half+l], scale)
+			y := a.scaled(x[2*half+l])
 			if bias != nil {
 				y = b.Arith(Fma, ir.F32, bias[l], b.Float(ir.F32, log2e), y)
 			}
@@ -353,7 +370,7 @@ func (a *attention) online(scores [][]*Expr, state []*Expr) (weights [][]*Expr, 
 // onlineRows turns a tile's scores into weights and brings the largest scores and sums of the thread's two rows up to them. Two
 // more results are what earlier values are worth now.
 func (a *attention) onlineRows(scores [][]*Expr, state []*Expr) (weights [][]*Expr, rows []*Expr) {
-	b := a.ev.b
+	b, unit := a.ev.b, a.unit()
 	rows = make([]*Expr, 6)
 	weights = make([][]*Expr, len(scores))
 	for i := range weights {
@@ -365,13 +382,18 @@ func (a *attention) onlineRows(scores [][]*Expr, state []*Expr) (weights [][]*Ex
 		for _, s := range scores {
 			largest = b.Arith(FMax, ir.F32, largest, b.Arith(FMax, ir.F32, s[2*half], s[2*half+1]))
 		}
-		largest = b.Arith(FMax, ir.F32, old, a.across(FMax, largest))
+		largest = a.across(FMax, largest)
+		if unit != 1 {
+			largest = b.Arith(FMul, ir.F32, largest, b.Float(ir.F32, unit))
+		}
+		largest = b.Arith(FMax, ir.F32, old, largest)
 		base := b.Select(b.Cmp(FEQ, largest, b.Float(ir.F32, math.Inf(-1))), b.Float(ir.F32, 0), largest)
 		shrink := b.exp2(b.Arith(FSub, ir.F32, old, base))
 		sum := b.Arith(FMul, ir.F32, state[2+half], shrink)
+		below := b.Arith(FNeg, ir.F32, base)
 		for i, s := range scores {
 			for l := range 2 {
-				w := b.exp2(b.Arith(FSub, ir.F32, s[2*half+l], base))
+				w := b.exp2(b.Arith(Fma, ir.F32, s[2*half+l], b.Float(ir.F32, unit), below))
 				weights[i][2*half+l] = w
 				sum = b.Arith(FAdd, ir.F32, sum, w)
 			}
