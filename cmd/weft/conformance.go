@@ -364,7 +364,9 @@ func approximateInstructions(m *ptx.Module, kernels map[string]bool) []string {
 		}
 		for _, in := range f.Body {
 			matrix := in.Opcode == "mma" || in.Opcode == "wgmma" && in.Has("mma_async")
-			if !in.Has("approx") && (!matrix || in.Has("s32")) {
+			// A reciprocal is approximate on its way to the exact one alone.
+			approximate := in.Has("approx") && in.Opcode != "rcp"
+			if !approximate && (!matrix || in.Has("s32")) {
 				continue
 			}
 			name, _, _ := strings.Cut(in.Text, " ")

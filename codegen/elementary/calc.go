@@ -25,6 +25,14 @@ var binary64 = format{
 	ln2Hi: 0x1.62e42fefa3800p-1, ln2Lo: 0x1.ef35793c76730p-45,
 }
 
+// reciprocalAbove1 is 1/x for x in [1, 2^126], or NaN.
+func (c calc[V]) reciprocalAbove1(x V) V {
+	if c.float == F32 {
+		return c.m.ReciprocalAbove1(x)
+	}
+	return c.reciprocal(x)
+}
+
 // calc writes expressions of one float type on a Machine.
 type calc[V any] struct {
 	format

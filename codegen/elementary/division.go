@@ -13,7 +13,7 @@ const divisorScale = 0x1p64
 // NewDivisor prepares the float32 divisor b, which is in [1, 2^48] or NaN.
 func NewDivisor[V any](m Machine[V], b V) Divisor[V] {
 	c := calc[V]{binary32, m}
-	d := Divisor[V]{c: c, minus: c.neg(b), inverse: c.reciprocal(b)}
+	d := Divisor[V]{c: c, minus: c.neg(b), inverse: c.reciprocalAbove1(b)}
 	d.low = c.mul(c.fma(d.minus, d.inverse, c.num(1)), d.inverse)
 	d.scaled = c.mul(d.inverse, c.num(1/divisorScale))
 	return d

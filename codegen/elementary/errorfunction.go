@@ -25,7 +25,7 @@ func (c calc[V]) erfcPositive(x V) V {
 	twice := c.add(x, x)
 	sum := c.add(twice, c.num(1))
 	lost := c.sub(c.num(1), c.sub(sum, twice))
-	inverse := c.reciprocal(sum)
+	inverse := c.reciprocalAbove1(sum)
 	quotient := c.mul(q, inverse)
 	minus := c.neg(quotient)
 	correction := c.mul(c.fma(lost, minus, c.add(qLow, c.fma(sum, minus, q))), inverse)

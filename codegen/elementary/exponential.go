@@ -92,7 +92,7 @@ func logistic[V any](c calc[V], x V) V {
 	sum := c.add(c.num(1), e)
 	lost := c.add(c.sub(c.num(1), sum), e)
 	numerator := c.pick(c.less(x, c.num(0)), e, c.num(1))
-	inverse := c.reciprocal(sum)
+	inverse := c.reciprocalAbove1(sum)
 	y := c.mul(numerator, inverse)
 	minus := c.neg(y)
 	rest := c.fma(lost, minus, c.fma(sum, minus, numerator))
@@ -106,6 +106,6 @@ func tanh[V any](c calc[V], x V) V {
 	p := c.poly(z, tanhF32, tanhF64)
 	small := c.fma(c.mul(p, z), t, t)
 	e := c.expNormal(c.add(t, t))
-	large := c.fma(c.num(-2), c.reciprocal(c.add(e, c.num(1))), c.num(1))
+	large := c.fma(c.num(-2), c.reciprocalAbove1(c.add(e, c.num(1))), c.num(1))
 	return c.copySign(c.pick(c.less(t, c.num(0.625)), small, large), x)
 }

@@ -126,6 +126,9 @@ func (Host) Div(t Type, x, y uint64) uint64 {
 	panic(unexpected("Div", t))
 }
 
+// ReciprocalAbove1 implements Machine.
+func (Host) ReciprocalAbove1(x uint64) uint64 { return fromSingle(1 / single(x)) }
+
 // Fma implements Machine.
 func (Host) Fma(t Type, x, y, z uint64) uint64 {
 	switch t {

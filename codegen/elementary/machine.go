@@ -50,7 +50,7 @@ const (
 )
 
 // Machine is the instruction set that the functions are written in. V is a scalar value; the type of the operands is
-// always named. Every method is one LLVM instruction or intrinsic and one PTX instruction (Fma is fma.rn, Add is
+// always named. Every method but ReciprocalAbove1 is one LLVM instruction or intrinsic and one PTX instruction (Fma is fma.rn, Add is
 // add.rn, and so on); an implementation must not contract, reassociate or flush denormals.
 //
 // Float results are rounded once, to nearest even. The sign and payload of a NaN result are not defined: no function
@@ -70,6 +70,8 @@ type Machine[V any] interface {
 
 	// Fma is x*y + z of floats, rounded once.
 	Fma(t Type, x, y, z V) V
+	// ReciprocalAbove1 is 1/x of an F32 in [1, 2^126], or NaN: a division without branches.
+	ReciprocalAbove1(x V) V
 	// Sqrt is the square root of a float.
 	Sqrt(t Type, x V) V
 	// Neg flips the sign bit of a float.

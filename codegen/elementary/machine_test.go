@@ -65,15 +65,18 @@ func (m typeChecker) Sub(t Type, x, y typed) typed    { return m.same("Sub", t, 
 func (m typeChecker) Mul(t Type, x, y typed) typed    { return m.same("Mul", t, numbers, x, y) }
 func (m typeChecker) Div(t Type, x, y typed) typed    { return m.same("Div", t, floats, x, y) }
 func (m typeChecker) Fma(t Type, x, y, z typed) typed { return m.same("Fma", t, floats, x, y, z) }
-func (m typeChecker) Sqrt(t Type, x typed) typed      { return m.same("Sqrt", t, floats, x) }
-func (m typeChecker) Neg(t Type, x typed) typed       { return m.same("Neg", t, floats, x) }
-func (m typeChecker) Abs(t Type, x typed) typed       { return m.same("Abs", t, floats, x) }
-func (m typeChecker) Min(t Type, x, y typed) typed    { return m.same("Min", t, []Type{F32}, x, y) }
-func (m typeChecker) Max(t Type, x, y typed) typed    { return m.same("Max", t, []Type{F32}, x, y) }
-func (m typeChecker) And(t Type, x, y typed) typed    { return m.same("And", t, bitwise, x, y) }
-func (m typeChecker) Or(t Type, x, y typed) typed     { return m.same("Or", t, bitwise, x, y) }
-func (m typeChecker) Xor(t Type, x, y typed) typed    { return m.same("Xor", t, bitwise, x, y) }
-func (m typeChecker) Shl(t Type, x, n typed) typed    { return m.same("Shl", t, integers, x, n) }
+func (m typeChecker) ReciprocalAbove1(x typed) typed {
+	return m.same("ReciprocalAbove1", F32, floats, x)
+}
+func (m typeChecker) Sqrt(t Type, x typed) typed   { return m.same("Sqrt", t, floats, x) }
+func (m typeChecker) Neg(t Type, x typed) typed    { return m.same("Neg", t, floats, x) }
+func (m typeChecker) Abs(t Type, x typed) typed    { return m.same("Abs", t, floats, x) }
+func (m typeChecker) Min(t Type, x, y typed) typed { return m.same("Min", t, []Type{F32}, x, y) }
+func (m typeChecker) Max(t Type, x, y typed) typed { return m.same("Max", t, []Type{F32}, x, y) }
+func (m typeChecker) And(t Type, x, y typed) typed { return m.same("And", t, bitwise, x, y) }
+func (m typeChecker) Or(t Type, x, y typed) typed  { return m.same("Or", t, bitwise, x, y) }
+func (m typeChecker) Xor(t Type, x, y typed) typed { return m.same("Xor", t, bitwise, x, y) }
+func (m typeChecker) Shl(t Type, x, n typed) typed { return m.same("Shl", t, integers, x, n) }
 
 func (m typeChecker) ShrLogical(t Type, x, n typed) typed {
 	return m.same("ShrLogical", t, integers, x, n)

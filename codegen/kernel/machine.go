@@ -33,6 +33,9 @@ func (m machine) Div(t elementary.Type, x, y *Expr) *Expr {
 func (m machine) Fma(t elementary.Type, x, y, z *Expr) *Expr {
 	return m.b.Arith(Fma, elementaryTypes[t], x, y, z)
 }
+func (m machine) ReciprocalAbove1(x *Expr) *Expr {
+	return m.b.Instruction("rcp.above1.f32", []ir.DType{ir.F32}, x)[0]
+}
 func (m machine) Sqrt(t elementary.Type, x *Expr) *Expr {
 	return m.b.Arith(FSqrt, elementaryTypes[t], x)
 }

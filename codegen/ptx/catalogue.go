@@ -207,6 +207,8 @@ var catalogue = []Intrinsic{
 	{"prefetch.global.L2", "prefetch.global.L2 [$0];", "l", false, true, 80, 70, "Brings a line into the L2 cache.", "nothing"},
 	{"prmt.b32", "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", false, false, 80, 70,
 		"Picks four of the eight bytes of $2:$1; a nibble of $3 chooses each, its top bit copies the sign.", "exact"},
+	{"rcp.above1.f32", "{ .reg .f32 r, e; rcp.approx.ftz.f32 r, $1; neg.f32 e, $1; fma.rn.f32 e, e, r, 0f3F800000; fma.rn.f32 $0, r, e, r; }", "=f,f", false, false, 80, 70,
+		"1/$1 for $1 in [1, 2^126], or NaN, rounded once: an approximation and one step of Newton's, which is how rcp.rn goes where it need not look for other operands.", "IEEE result, NaN is 0x7fffffff"},
 	{"rcp.rn.f32", "rcp.rn.f32 $0, $1;", "=f,f", false, false, 80, 70, nearestDoc, nearestPlain},
 	{"rcp.rn.f64", "rcp.rn.f64 $0, $1;", "=d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"redux.sync.add.s32", "redux.sync.add.s32 $0, $1, $2;", "=r,r,r", true, true, 80, 70,

@@ -5,8 +5,9 @@ import "weft/ir"
 // tensorCoreAttention has 64 queries a block, 16 a warp, and tiles of 64 keys.
 var tensorCoreAttention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
 
-// warpgroupAttentionTile has 128 queries a block, 64 a warpgroup, and tiles of 64 keys.
-var warpgroupAttentionTile = ir.Schedule{Threads: 256, TileM: 128, TileN: 64, Stages: 2}
+// warpgroupAttentionTile has 64 queries a block, of one warpgroup, and tiles of 64 keys: three blocks of a multiprocessor, which
+// wait for nothing of each other, are faster than two warpgroups or three in a block.
+var warpgroupAttentionTile = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
 
 // warpgroupAttention runs attention on warpgroups where tensor cores run it elsewhere and heads are rows of 128 bytes.
 func (s scheduler) warpgroupAttention(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {

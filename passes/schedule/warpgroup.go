@@ -13,9 +13,10 @@ type warpgroupTile struct {
 	percent  int64 // of the peak rate, which shared memory's bandwidth leaves: larger tiles read less for a product
 }
 
-// warpgroupTiles are two warpgroups a block, each with 64 rows. Where a multiprocessor holds two blocks, one multiplies while the
+// warpgroupTiles are two or three warpgroups a block, each with 64 rows. Where a multiprocessor holds two blocks, one multiplies while the
 // other waits; where it holds one, more buffers hide the way of its tiles.
 var warpgroupTiles = []warpgroupTile{
+	{ir.Schedule{Threads: 384, TileM: 192, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 84},
 	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 77},
 	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72},
 	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60},
@@ -32,7 +33,7 @@ const (
 	// lanes is the number of instructions of threads that a multiprocessor executes in a clock.
 	lanes = 128
 	// epiloguePercent is the time of an epilogue by that of its instructions: its loads and stores are waited for.
-	epiloguePercent = 150
+	epiloguePercent = 130
 	// blockClocks is what a block takes beside its products: the first tiles' way, and the epilogue.
 	blockClocks = 6000
 )
