@@ -346,6 +346,6 @@ type Schedule struct {
 	ThreadN int
 	SplitK  int // blocks that share one output tile (contract); 0 and 1 mean none
 	Stages  int // buffers of operand tiles (contract on tensor cores); 0 means CUDA cores
-	WarpM   int // tile of a warp (contract on tensor cores)
+	WarpM   int // tile of a warp (contract on tensor cores): 16 rows on warpgroups, which have 64 together
 	WarpN   int
 }

@@ -10,19 +10,20 @@ import (
 type warpgroupTile struct {
 	ir.Schedule
 	resident int64 // blocks that a multiprocessor holds at a time
-	percent  int64 // of the peak rate, which shared memory's bandwidth leaves: larger tiles read less for a product
+	percent  int64 // of the peak rate, which the bandwidth of memories leaves: larger tiles read less for a product
+	clocks   int64 // what a block takes beside its products: the first tiles' way, and storing the result
 }
 
 // warpgroupTiles are two or three warpgroups a block, each with 64 rows. Where a multiprocessor holds two blocks, one multiplies while the
 // other waits; where it holds one, more buffers hide the way of its tiles.
 var warpgroupTiles = []warpgroupTile{
-	{ir.Schedule{Threads: 384, TileM: 192, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 84},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 77},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 3}, 2, 59},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 8}, 1, 42},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 4}, 2, 50},
+	{ir.Schedule{Threads: 384, TileM: 192, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 86, 14000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 75, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 3}, 2, 59, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 8}, 1, 42, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 4}, 2, 50, 6000},
 }
 
 const (
@@ -34,8 +35,8 @@ const (
 	lanes = 128
 	// epiloguePercent is the time of an epilogue by that of its instructions: its loads and stores are waited for.
 	epiloguePercent = 130
-	// blockClocks is what a block takes beside its products: the first tiles' way, and the epilogue.
-	blockClocks = 6000
+	// tailElements is the number of elements of the last blocks that are stored in a clock, while nothing is multiplied any more.
+	tailElements = 5
 )
 
 // warpgroups takes the tile with the shortest time for a contraction that tensor cores run by schedule elsewhere, or none where
@@ -62,7 +63,7 @@ func (s scheduler) warpgroups(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
 	p := matrixProduct{depth: depth, epilogue: epilogueInstructions(region)}
 	p.m, p.n, p.batch = s.extents(op)
 	best := ir.Schedule{}
-	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent})
+	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent, 6000})
 	for _, t := range warpgroupTiles {
 		if clocks := p.clocks(t); clocks < bestClocks {
 			best, bestClocks = t.Schedule, clocks
@@ -86,7 +87,7 @@ func (p matrixProduct) clocks(t warpgroupTile) int64 {
 	if t.resident > 1 {
 		together = max(multiply, epilogue) + min(multiply, epilogue)/2
 	}
-	return ceil(blocks, multiprocessors*t.resident) * (together + blockClocks)
+	return ceil(blocks, multiprocessors*t.resident)*(together+t.clocks) + elements/tailElements
 }
 
 // epilogueInstructions estimates the instructions for an element of the product's result: of all that is not on the way to it.
