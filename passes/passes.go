@@ -82,8 +82,7 @@ func Table() []Pass {
 		{Name: "split", Doc: "does reductions with few rows in two stages, of which the first has many",
 			Reason: "before fuse, so that each stage is the heart of a kernel", After: []string{"layout"}, run: plain(split.Run)},
 		{Name: "overlap", Doc: "lets collectives run beside computation",
-			Reason: "after prepare, which leaves gathers of states alone; before fuse, which keeps the order of steps", After: []string{"prepare", "layout", "split"},
-			run: func(p *ir.Program, o Options, _ *Report) (bool, error) { return overlap.Run(p, o.Overlap) }},
+			Reason: "after prepare, which leaves gathers of states alone; before fuse, which keeps the order of steps", After: []string{"prepare", "layout", "split"}, run: plain(overlap.Run)},
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
 			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout", "split", "overlap"},
 			run: func(p *ir.Program, _ Options, r *Report) (bool, error) {
@@ -135,7 +134,6 @@ type Options struct {
 	Sharding  shard.Options
 	Disabled  []string
 	Precision precision.Policy
-	Overlap   overlap.Options
 	Verify    bool // after every pass
 	// After is called after each pass; nil is allowed.
 	After func(pass string, changed bool, p *ir.Program) error

@@ -25,7 +25,7 @@ func Before(imported, scheduled *ir.Program, o Options, place string) (p *ir.Pro
 		return imported, left
 	}
 	p = imported.Clone()
-	again := Options{Sharding: o.Sharding, Precision: o.Precision, Overlap: o.Overlap, Disabled: o.Disabled, Only: left[:failed], table: o.table}
+	again := Options{Sharding: o.Sharding, Precision: o.Precision, Disabled: o.Disabled, Only: left[:failed], table: o.table}
 	if _, err := Run(p, again); err != nil {
 		return imported, left
 	}

@@ -5,7 +5,6 @@ import (
 	"weft/ir/diag"
 	"weft/ir/mesh"
 	"weft/ir/target"
-	"weft/passes/overlap"
 	"weft/passes/precision"
 	"weft/passes/shard"
 )
@@ -16,7 +15,7 @@ type Settings struct {
 	Disabled []string `json:"disabled_passes,omitempty"` // names of the table
 	Mesh     string   `json:"mesh,omitempty"`            // "dp=8,tp=4"; empty is one rank
 	Parallel string   `json:"parallel,omitempty"`        // strategies as shard.ParseStrategies reads them, or auto
-	// Links are bandwidths between ranks for the strategy auto and for overlaps, "dp=50,tp=450" in GB/s; MemoryLimit is
+	// Links are bandwidths between ranks for the strategy auto, "dp=50,tp=450" in GB/s; MemoryLimit is
 	// what a rank may use in bytes (0: the target's memory).
 	Links       string `json:"links,omitempty"`
 	MemoryLimit int64  `json:"memory_limit,omitempty"`
@@ -37,31 +36,8 @@ func (s Settings) Options(own ir.Mesh, targets []target.Target) (o Options, err 
 			return o, err
 		}
 	}
-	if o.Sharding, err = s.sharding(own, targets); err != nil {
-		return o, err
-	}
-	m := o.Sharding.Mesh
-	if len(m.Axes) == 0 {
-		m = own
-	}
-	o.Overlap, err = s.overlap(m, targets)
+	o.Sharding, err = s.sharding(own, targets)
 	return o, err
-}
-
-// overlap is what the pass of that name knows of the machines.
-func (s Settings) overlap(m ir.Mesh, targets []target.Target) (overlap.Options, error) {
-	if len(m.Axes) == 0 {
-		return overlap.Options{}, nil
-	}
-	h, err := s.hardware(m, targets)
-	if err != nil {
-		return overlap.Options{}, err
-	}
-	o := overlap.Options{FLOPS: h.FLOPS, Links: map[string]float64{}}
-	for _, a := range m.Axes {
-		o.Links[a.Name], _ = h.Link(m, a.Name)
-	}
-	return o, nil
 }
 
 // sharding reads how the program is to be divided over a mesh.
@@ -97,7 +73,7 @@ func (s Settings) sharding(own ir.Mesh, targets []target.Target) (o shard.Option
 	return o, err
 }
 
-// hardware is what the strategy auto and overlaps plan for: the weakest of the targets.
+// hardware is what the strategy auto plans for: the weakest of the targets.
 func (s Settings) hardware(m ir.Mesh, targets []target.Target) (h *shard.Hardware, err error) {
 	h = &shard.Hardware{Memory: target.Memory(targets, s.MemoryLimit)}
 	for i, t := range targets {

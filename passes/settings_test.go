@@ -2,7 +2,6 @@ package passes
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -74,62 +73,5 @@ func TestSettingsText(t *testing.T) {
 	}
 	if text, _ := json.Marshal(Settings{}); string(text) != "{}" {
 		t.Errorf("%s", text)
-	}
-}
-
-// A product whose sum takes long is halved by the figures of the targets and links: over eight ranks, each of which sums over an
-// eighth, or where the others are far away, there is not enough to run beside.
-func TestHalvedProducts(t *testing.T) {
-	targets, err := target.FindAll([]string{"sm_90a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		name     string
-		settings Settings
-		ranks    int64
-		sums     int
-	}{
-		{name: "two ranks", ranks: 2, sums: 2},
-		{name: "a pass left out", ranks: 2, settings: Settings{Disabled: []string{"overlap"}}, sums: 1},
-		{name: "a slow link", ranks: 2, settings: Settings{Links: "tp=50"}, sums: 1},
-		{name: "a fast link", ranks: 8, settings: Settings{Links: "tp=4000"}, sums: 2},
-		{name: "eight ranks", ranks: 8, sums: 1},
-	} {
-		text := strings.NewReplacer("LAST", strconv.FormatInt(test.ranks-1, 10), "RANKS", strconv.FormatInt(test.ranks, 10),
-			"PART", strconv.FormatInt(2048/test.ranks, 10)).Replace(`mesh tp=RANKS
-dim "rank.tp" in 0..LAST
-state @"o": bf16[PART, 2048] parameter of [2048@tp, 2048]
-entry forward(%x "x": bf16[1, 8192, PART] of [1, 8192, 2048@tp], %r "r": bf16[1, 8192, 2048], %o @"o": bf16[PART, 2048]) {
-  %y: bf16[1, 8192, 2048] = dot_general(%x, %o) {lhs_contract = [2], rhs_contract = [0], to = bf16}
-  %s: bf16[1, 8192, 2048] = all_reduce(%y) {combine = add, axes = ["tp"], size = RANKS, channel = 1}
-  %z: bf16[1, 8192, 2048] = add(%r, %s)
-  return %z "z"
-}
-`)
-		p, err := ir.ParseProgram(test.name, []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := test.settings.Options(p.Mesh, targets)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Verify = true
-		if _, err := Run(p, o); err != nil {
-			t.Fatal(err)
-		}
-		sums, kernels := 0, 0
-		for _, op := range p.Entries[0].Body.Ops {
-			switch op.Kind {
-			case ir.OpAllReduce:
-				sums++
-			case ir.OpKernel:
-				kernels++
-			}
-		}
-		if sums != test.sums || kernels != sums+1 { // the addition joins the halves
-			t.Errorf("%s: %d sums and %d kernels", test.name, sums, kernels)
-		}
 	}
 }

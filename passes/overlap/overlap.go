@@ -1,7 +1,7 @@
 // Package overlap lets collectives run beside computation: each becomes a start, as early as its
 // operand is there, and a collective_done just before its result is used. What a block of a divided model
 // needs is so gathered while the block before it runs, and gradients are reduced while further ones
-// are computed. A large product whose sum has nothing to run beside is halved first, see halves.go.
+// are computed.
 package overlap
 
 import (
@@ -10,12 +10,12 @@ import (
 	"weft/ir"
 )
 
-// Run halves products, and moves and splits the collectives of every entry. It tells whether anything changed.
-func Run(p *ir.Program, options Options) (bool, error) {
+// Run moves and splits the collectives of every entry. It tells whether anything changed.
+func Run(p *ir.Program) (bool, error) {
 	changed := false
 	for _, e := range p.Entries {
 		if len(p.Mesh.Axes) > 0 {
-			changed = entry(p, e, options) || changed
+			changed = entry(e) || changed
 		}
 	}
 	return changed, nil
@@ -26,9 +26,8 @@ func Run(p *ir.Program, options Options) (bool, error) {
 const ahead = 1
 
 // entry rewrites a body. Control flow is a border that nothing crosses: the host decides there.
-func entry(p *ir.Program, e *ir.Entry, options Options) bool {
-	o := &overlapper{program: p, options: options, entry: e, uses: map[ir.Value]int{}, def: map[ir.Value]int{}, half: map[*ir.Op]bool{}}
-	o.count(&e.Body)
+func entry(e *ir.Entry) bool {
+	o := &overlapper{entry: e, def: map[ir.Value]int{}}
 	changed := false
 	var body, stretch []*ir.Op
 	flush := func() {
@@ -50,37 +49,8 @@ func entry(p *ir.Program, e *ir.Entry, options Options) bool {
 }
 
 type overlapper struct {
-	program *ir.Program
-	options Options
-	entry   *ir.Entry
-	uses    map[ir.Value]int // by operations and as results, in all blocks
-	def     map[ir.Value]int // index in the stretch of the operation that defines a value
-	half    map[*ir.Op]bool  // collectives of halves of products: they share a stream, and so are all asynchronous
-}
-
-// count counts the uses of values in a block and the blocks inside it.
-func (o *overlapper) count(b *ir.Block) {
-	for _, op := range b.Ops {
-		for _, v := range op.Operands {
-			o.uses[v]++
-		}
-		for _, r := range op.Regions {
-			o.count(r)
-		}
-	}
-	for _, v := range b.Results {
-		o.uses[v]++
-	}
-}
-
-// define notes where the values of a stretch are made.
-func (o *overlapper) define(ops []*ir.Op) {
-	clear(o.def)
-	for i, op := range ops {
-		for _, v := range op.Results {
-			o.def[v] = i
-		}
-	}
+	entry *ir.Entry
+	def   map[ir.Value]int // index in the stretch of the operation that defines a value
 }
 
 // stretch rewrites operations without control flow.
@@ -89,10 +59,11 @@ func (o *overlapper) stretch(ops []*ir.Op) ([]*ir.Op, bool) {
 		return ops, false
 	}
 	ops, changed := o.delayViews(ops)
-	o.define(ops)
-	if made, halved := o.halve(ops); halved {
-		ops, changed = made, true
-		o.define(ops)
+	clear(o.def)
+	for i, op := range ops {
+		for _, v := range op.Results {
+			o.def[v] = i
+		}
 	}
 	begins := make([][]*ir.Op, len(ops)+1) // by the operation that they come before
 	ends := make([][]*ir.Op, len(ops)+1)
@@ -109,7 +80,7 @@ func (o *overlapper) stretch(ops []*ir.Op) ([]*ir.Op, bool) {
 			}
 			start = blocks[max(0, len(blocks)-1-ahead)]
 		}
-		if use == i+1 && start == i && !o.half[op] {
+		if use == i+1 && start == i {
 			continue // nothing to run beside
 		}
 		a := *op.Attrs.(*ir.CollectiveAttrs)

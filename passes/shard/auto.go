@@ -29,9 +29,8 @@ const (
 	networkDelay = 8e-6
 )
 
-// Link is the bandwidth along an axis in bytes a second and direction, and the delay of a step in seconds: the inner axes of
-// a mesh lie within a node.
-func (h Hardware) Link(m ir.Mesh, axis string) (bandwidth, delay float64) {
+// link is the bandwidth and the delay along an axis: the inner axes of a mesh lie within a node.
+func (h Hardware) link(m ir.Mesh, axis string) (bandwidth, delay float64) {
 	inner := int64(1)
 	for _, a := range slices.Backward(m.Axes) {
 		inner *= a.Size
@@ -270,7 +269,7 @@ func exchange(p *ir.Program, c Collective, m ir.Mesh, h Hardware) float64 {
 	k := float64(m.Extent(c.Axes))
 	bandwidth, delay := math.Inf(1), 0.0
 	for _, axis := range c.Axes {
-		b, d := h.Link(m, axis)
+		b, d := h.link(m, axis)
 		bandwidth, delay = min(bandwidth, b), max(delay, d)
 	}
 	bytes := size(p, c.Type.Bytes()) // of the operand, on one rank
