@@ -55,8 +55,12 @@ func (a *attention) overKeysByWarpgroups(queries [][]*Expr) []*Expr {
 	state = a.loops(one, count, state, turn)
 	arrived(count)
 	_, stage := b.DivMod(b.Sub(count, one), b.Idx(2))
+	sums = state[:end-4]
+	if count.IsInt(1) {
+		sums = nil // there is no tile before
+	}
 	b.Do("wgmma.fence.sync.aligned")
-	sums = b.awaitProducts(a.startValues(state[end:], a.v.inStage(values, stage), state[:end-4]), 0)
+	sums = b.awaitProducts(a.startValues(state[end:], a.v.inStage(values, stage), sums), 0)
 	return append(append([]*Expr{}, sums...), state[end-4:end]...)
 }
 

@@ -1,0 +1,174 @@
+package weft
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"weft/ir"
+)
+
+// TestRandomWarpgroups compares evaluator and emulator on random products and attention of half types that run by warpgroups: all
+// tiles, layouts of operands, sizes that tiles do not divide, operands that are computed on the way, epilogues, masks. As many as
+// TestRandomPrograms has.
+func TestRandomWarpgroups(t *testing.T) {
+	const batch = 40
+	for first := 0; first < *randomPrograms; first += batch {
+		var subjects []*subject
+		others := 0
+		for i := first; i < min(first+batch, *randomPrograms); i++ {
+			seed := *randomSeed + uint64(i)
+			w := &warpgroupProgram{r: rand.New(rand.NewPCG(seed, 11)), styles: map[string]string{}}
+			text, o := w.product(), override{"contract.warpgroup", w.tile()}
+			if i%2 == 1 {
+				text, o = w.attention(), override{"attention.warpgroup", w.attentionTile()}
+			}
+			p, err := ir.ParseProgram(fmt.Sprintf("seed%d", seed), []byte(text))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			s := &subject{name: fmt.Sprintf("seed%d", seed), program: p, spec: spec{sizes: w.sizes, styles: w.styles, ulps: 1, relative: 2e-2}}
+			if err := s.schedule(nil, &o); err != nil {
+				t.Errorf("%s: %v\n%s", s.name, err, text)
+				continue
+			}
+			subjects = append(subjects, s)
+			if len(s.compiled.Lowered) > 1 {
+				others++
+			}
+		}
+		// A product of one row, column or k is no product any more.
+		if others < len(subjects)*3/4 {
+			t.Errorf("%d of %d programs have a kernel for warpgroups", others, len(subjects))
+		}
+		kernels, owner := assembleAll(t, subjects)
+		t.Run("ptxas", func(t *testing.T) { checkAssembly(t, kernels[1], owner, corpusTargets[1]) })
+		for _, s := range subjects {
+			t.Run(s.name, func(t *testing.T) {
+				s.check(t)
+				if t.Failed() {
+					t.Logf("the program:\n%s", s.compiled.Scheduled)
+				}
+			})
+		}
+	}
+}
+
+// warpgroupProgram makes the text of a program.
+type warpgroupProgram struct {
+	r      *rand.Rand
+	sizes  []map[string]int64
+	styles map[string]string
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// tile is one that the compiler may choose.
+func (w *warpgroupProgram) tile() ir.Schedule {
+	s := ir.Schedule{Threads: 256, TileM: 128, TileK: 64, WarpM: 16, Stages: 4}
+	s.WarpN = pick(w.r, 64, 128, 192, 256)
+	s.TileN = s.WarpN
+	switch {
+	case s.WarpN == 256 && w.r.IntN(2) == 0:
+		s.Threads, s.TileM = 384, 192
+	case s.WarpN == 128:
+		s.Stages = pick(w.r, 3, 6)
+	}
+	return s
+}
+
+func (w *warpgroupProgram) attentionTile() ir.Schedule {
+	warpgroups := 1 + w.r.IntN(2)
+	return ir.Schedule{Threads: 128 * warpgroups, TileM: 64 * warpgroups, TileN: 64, Stages: 2}
+}
+
+func (w *warpgroupProgram) size() int {
+	return pick(w.r, 1+w.r.IntN(20), 8*(1+w.r.IntN(30)), 64*(1+w.r.IntN(4)), 1+w.r.IntN(300))
+}
+
+// product is a product of two operands, each plain, rounded from float32 or seen through a reshape, with an epilogue.
+func (w *warpgroupProgram) product() string {
+	dtype := pick(w.r, "bf16", "f16")
+	m, n, k := fmt.Sprint(w.size()), w.size(), w.size()
+	head := ""
+	w.sizes = []map[string]int64{{}}
+	if w.r.IntN(3) == 0 {
+		head, m = "dim rows in 1..300\n", "rows"
+		w.sizes = []map[string]int64{{"rows": 1}, {"rows": int64(w.size())}}
+	}
+	batch, attribute, shape := "", "", ""
+	if w.r.IntN(3) == 0 {
+		batch, attribute = "2, ", "lhs_batch = [0], rhs_batch = [0], "
+	}
+	rank := strings.Count(batch, ",")
+	var inputs, body []string
+	operand := func(name, free string) (value string, contract int) {
+		shape := fmt.Sprintf("[%s%s, %d]", batch, free, k)
+		contract = rank + 1
+		if w.r.IntN(2) == 0 {
+			shape, contract = fmt.Sprintf("[%s%d, %s]", batch, k, free), rank
+		}
+		if w.r.IntN(3) > 0 {
+			inputs = append(inputs, fmt.Sprintf("%%%s \"%s\": %s%s", name, name, dtype, shape))
+			return "%" + name, contract
+		}
+		inputs = append(inputs, fmt.Sprintf("%%%s \"%s\": f32%s", name, name, shape))
+		body = append(body, fmt.Sprintf("  %%%s1: %s%s = convert(%%%s) {to = %s}", name, dtype, shape, name, dtype))
+		return "%" + name + "1", contract
+	}
+	x, lhs := operand("a", m)
+	y, rhs := operand("b", fmt.Sprint(n))
+	shape = fmt.Sprintf("[%s%s, %d]", batch, m, n)
+	body = append(body, fmt.Sprintf("  %%y: %s%s = dot_general(%s, %s) {%slhs_contract = [%d], rhs_contract = [%d], to = %s}", dtype, shape, x, y, attribute, lhs, rhs, dtype))
+	result := "%y"
+	switch w.r.IntN(3) {
+	case 0:
+		inputs = append(inputs, fmt.Sprintf("%%c \"c\": %s%s", dtype, shape))
+		body = append(body, fmt.Sprintf("  %%z: %s%s = add(%%y, %%c)", dtype, shape))
+		result = "%z"
+	case 1:
+		moved, permutation := fmt.Sprintf("[%s%d, %s]", batch, n, m), "[1, 0]"
+		if rank == 1 {
+			permutation = "[0, 2, 1]"
+		}
+		body = append(body, fmt.Sprintf("  %%z: %s%s = transpose(%%y) {permutation = %s}", dtype, moved, permutation))
+		result = "%z"
+	}
+	return fmt.Sprintf("%sentry forward(%s) {\n%s\n  return %s \"y\"\n}\n", head, strings.Join(inputs, ", "), strings.Join(body, "\n"), result)
+}
+
+// attention has heads of 64 or 128 elements, perhaps grouped, causal or masked, perhaps with values that are not finite.
+func (w *warpgroupProgram) attention() string {
+	dtype := pick(w.r, "bf16", "f16")
+	depth, width := pick(w.r, 64, 128), pick(w.r, 64, 128)
+	groups := 1 + w.r.IntN(2)
+	heads := groups * (1 + w.r.IntN(2))
+	s, t := fmt.Sprint(w.size()), fmt.Sprint(w.size())
+	head := ""
+	w.sizes = []map[string]int64{{}}
+	if w.r.IntN(3) == 0 {
+		head, s, t = "dim s in 1..300\n", "s", "s"
+		w.sizes = []map[string]int64{{"s": 1}, {"s": int64(w.size())}}
+	}
+	inputs := fmt.Sprintf("%%q \"q\": %s[1, %d, %s, %d], %%k \"k\": %s[1, %d, %s, %d], %%v \"v\": %s[1, %d, %s, %d]", dtype, heads, s, depth, dtype, groups, t, depth, dtype, groups, t, width)
+	operands, attributes := "%q, %k, %v", fmt.Sprintf("scale = %v", pick(w.r, 0.125, 0.09, -0.1))
+	switch w.r.IntN(4) {
+	case 0:
+		inputs += fmt.Sprintf(", %%m \"m\": i1[1, 1, %s, %s]", s, t)
+		operands += ", %m"
+	case 1:
+		inputs += fmt.Sprintf(", %%m \"m\": %s[1, %d, %s, %s]", dtype, heads, s, t)
+		operands += ", %m"
+	}
+	if w.r.IntN(2) == 0 {
+		attributes += ", causal = true"
+		if w.r.IntN(2) == 0 {
+			attributes += ", align_end = true"
+		}
+		if w.r.IntN(4) == 0 {
+			w.styles["v"] = "fewspecial"
+		}
+	}
+	return fmt.Sprintf("%sentry forward(%s) {\n  %%y: %s[1, %d, %s, %d] = attention(%s) {%s}\n  return %%y \"y\"\n}\n", head, inputs, dtype, heads, s, width, operands, attributes)
+}
