@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"math"
 	"slices"
 
 	"weft/ir"
@@ -12,18 +13,19 @@ type warpgroupTile struct {
 	resident int64 // blocks that a multiprocessor holds at a time
 	percent  int64 // of the peak rate, which the bandwidth of memories leaves: larger tiles read less for a product
 	clocks   int64 // what a block takes beside its products: the first tiles' way, and storing the result
+	waves    int64 // of blocks, at least: with fewer of the largest ones, what is computed outside of the result weighs too much
 }
 
 // warpgroupTiles are two or three warpgroups a block, each with 64 rows. Where a multiprocessor holds two blocks, one multiplies while the
 // other waits; where it holds one, more buffers hide the way of its tiles.
 var warpgroupTiles = []warpgroupTile{
-	{ir.Schedule{Threads: 384, TileM: 192, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 86, 14000},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 75, 6000},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72, 6000},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60, 6000},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 3}, 2, 59, 6000},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 8}, 1, 42, 6000},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 4}, 2, 50, 6000},
+	{ir.Schedule{Threads: 384, TileM: 192, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 86, 14000, 4},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 75, 6000, 1},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72, 6000, 1},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60, 6000, 1},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 3}, 2, 59, 6000, 1},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 8}, 1, 42, 6000, 1},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 4}, 2, 50, 6000, 1},
 }
 
 const (
@@ -63,7 +65,7 @@ func (s scheduler) warpgroups(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
 	p := matrixProduct{depth: depth, epilogue: epilogueInstructions(region)}
 	p.m, p.n, p.batch = s.extents(op)
 	best := ir.Schedule{}
-	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent, 6000})
+	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent, 6000, 1})
 	for _, t := range warpgroupTiles {
 		if clocks := p.clocks(t); clocks < bestClocks {
 			best, bestClocks = t.Schedule, clocks
@@ -80,14 +82,19 @@ type matrixProduct struct{ m, n, batch, depth, epilogue int64 }
 // two, the one's epilogue runs while the other multiplies.
 func (p matrixProduct) clocks(t warpgroupTile) int64 {
 	blocks := ceil(p.m, int64(t.TileM)) * ceil(p.n, int64(t.TileN)) * p.batch
+	waves := ceil(blocks, multiprocessors*t.resident)
+	if waves < t.waves {
+		return math.MaxInt64
+	}
 	elements := int64(t.TileM*t.TileN) * t.resident
 	multiply := elements * p.depth * 100 / (productsPerClock * t.percent)
 	epilogue := elements * p.epilogue * epiloguePercent / (100 * lanes)
 	together := multiply + epilogue
 	if t.resident > 1 {
+		epilogue += epilogue / 4 // narrow tiles store short rows
 		together = max(multiply, epilogue) + min(multiply, epilogue)/2
 	}
-	return ceil(blocks, multiprocessors*t.resident)*(together+t.clocks) + elements/tailElements
+	return waves*(together+t.clocks) + elements/tailElements
 }
 
 // epilogueInstructions estimates the instructions for an element of the product's result: of all that is not on the way to it.
