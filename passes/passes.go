@@ -14,6 +14,7 @@ import (
 	"weft/passes/layout"
 	"weft/passes/masks"
 	"weft/passes/memory"
+	"weft/passes/merge"
 	"weft/passes/overlap"
 	"weft/passes/precision"
 	"weft/passes/prepare"
@@ -77,6 +78,9 @@ func Table() []Pass {
 			Reason: "decompositions repeat masks and constants", After: []string{"decompose"}, run: plain(canonicalize.Run)},
 		{Name: "prepare", Doc: "moves what depends on weights alone into the init entry",
 			Reason: "before fuse, so that prepared weights are inputs of kernels", After: []string{"canonicalize-primitives"}, run: plain(prepare.Run)},
+		{Name: "merge", Doc: "makes one product of small ones that share their activations",
+			Reason: "after prepare, which leaves all that depends on weights alone as states to join, of a mesh those of one rank; before fuse, which reads slices in place",
+			After:  []string{"prepare"}, run: plain(merge.Run)},
 		{Name: "layout", Doc: "stores the images of convolutions with their channels last",
 			Reason: "after prepare, which leaves kernels as states to reorder; before fuse, since canonicalize would undo it", After: []string{"prepare"}, run: plain(layout.Run)},
 		{Name: "split", Doc: "does reductions with few rows in two stages, of which the first has many",
@@ -84,7 +88,7 @@ func Table() []Pass {
 		{Name: "overlap", Doc: "lets collectives run beside computation",
 			Reason: "after prepare, which leaves gathers of states alone; before fuse, which keeps the order of steps", After: []string{"prepare", "layout", "split"}, run: plain(overlap.Run)},
 		{Name: "fuse", Doc: "gathers operations into kernel groups",
-			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "layout", "split", "overlap"},
+			Reason: "after all rewrites of operations", Required: true, After: []string{"prepare", "merge", "layout", "split", "overlap"},
 			run: func(p *ir.Program, _ Options, r *Report) (bool, error) {
 				before := operations(p)
 				d, err := fuse.Run(p)

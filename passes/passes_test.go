@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 	for _, x := range r.Times {
 		timed = append(timed, x.Pass)
 	}
-	if want := []string{"canonicalize", "masks", "precision", "shard", "decompose", "prepare", "layout", "split", "overlap", "fuse", "schedule"}; !slices.Equal(timed, want) {
+	if want := []string{"canonicalize", "masks", "precision", "shard", "decompose", "prepare", "merge", "layout", "split", "overlap", "fuse", "schedule"}; !slices.Equal(timed, want) {
 		t.Errorf("ran %v, expected %v", timed, want)
 	}
 	// A second run over a scheduled program has nothing to do.

@@ -12,25 +12,46 @@ import (
 // Add prepares one more state: what build makes of the state that v reads. It gives the value
 // of e that reads the new state; false when v is no state that keeps its value.
 func Add(p *ir.Program, e *ir.Entry, v ir.Value, build func(b *ir.Builder, v ir.Value) ir.Value) (ir.Value, bool) {
-	i := slices.Index(e.Body.Params, v)
-	if i < 0 || e.Inputs[i].State == "" || e.Name == ir.InitEntry {
+	w, ok := AddOf(p, e, []ir.Value{v}, func(b *ir.Builder, vs []ir.Value) ir.Value { return build(b, vs[0]) })
+	if !ok {
 		return v, false
 	}
-	if _, fixed := e.Type(v).ConstShape(); !fixed || writes(p, e.Inputs[i].State) {
-		return v, false
+	return w, true
+}
+
+// AddOf is Add of what several states make together.
+func AddOf(p *ir.Program, e *ir.Entry, vs []ir.Value, build func(b *ir.Builder, vs []ir.Value) ir.Value) (ir.Value, bool) {
+	for _, v := range vs {
+		if !Constant(p, e, v) {
+			return ir.NoValue, false
+		}
 	}
 	init := p.Entry(ir.InitEntry)
 	if init == nil {
 		init = &ir.Entry{Name: ir.InitEntry}
 		p.Entries = append(p.Entries, init)
 	}
-	source := valueInInit(p, init, e.Inputs[i].State, e.Type(v))
-	made := build(ir.NewBuilder(p, init), source)
+	var sources []ir.Value
+	for _, v := range vs {
+		state := e.Inputs[slices.Index(e.Body.Params, v)].State
+		sources = append(sources, valueInInit(p, init, state, e.Type(v)))
+	}
+	made := build(ir.NewBuilder(p, init), sources)
 	name := unusedName(p)
 	t := init.Type(made)
 	p.States = append(p.States, ir.State{Name: name, Type: t, Kind: ir.Prepared})
 	init.AddOutput(name, name, made)
 	return e.AddStateInput(name, t), true
+}
+
+// Constant tells whether a value of an entry reads a state of a fixed size that no run changes.
+func Constant(p *ir.Program, e *ir.Entry, v ir.Value) bool {
+	i := slices.Index(e.Body.Params, v)
+	if i < 0 || e.Inputs[i].State == "" || e.Name == ir.InitEntry {
+		return false
+	}
+	_, fixed := e.Type(v).ConstShape()
+	return fixed && !writes(p, e.Inputs[i].State)
 }
 
 // writes tells whether some entry but init writes a state.
