@@ -89,7 +89,7 @@ func arrange(m *ir.Memory, live []placed) {
 	lasting := slices.Clone(live)
 	slices.SortStableFunc(lasting, bySize)
 	slices.SortStableFunc(lasting, byLife)
-	orders := [][]placed{sorted, layers(sorted), layers(lasting)}
+	orders := [][]placed{sorted, layers(sorted), layers(lasting), layers(live)}
 	if len(live) > manyBuffers {
 		orders = orders[1:2]
 	}
