@@ -17,6 +17,7 @@ type member struct {
 	chain       []link
 	result      ir.Value // of the chain, or of the product
 	elementwise []*ir.Op // operations that take the result, or a view of it
+	last        int      // contractions of the body before the last operation that does
 }
 
 // link is an operation of a member's chain: a bias that is added, or a conversion.
@@ -39,11 +40,17 @@ type finder struct {
 	defs    map[ir.Value]*ir.Op
 	users   map[ir.Value][]*ir.Op // control flow uses what its regions use
 	results map[ir.Value]bool     // of the body
+	before  map[*ir.Op]int        // contractions before an operation
 }
 
 func newFinder(p *ir.Program, e *ir.Entry) *finder {
-	f := &finder{p, e, map[ir.Value]*ir.Op{}, map[ir.Value][]*ir.Op{}, map[ir.Value]bool{}}
+	f := &finder{p, e, map[ir.Value]*ir.Op{}, map[ir.Value][]*ir.Op{}, map[ir.Value]bool{}, map[*ir.Op]int{}}
+	contractions := 0
 	for _, op := range e.Body.Ops {
+		f.before[op] = contractions
+		if op.Kind.Info().Class == ir.ClassContraction {
+			contractions++
+		}
 		for _, v := range op.Results {
 			f.defs[v] = op
 		}
@@ -187,6 +194,7 @@ func (f *finder) slices(c *member) bool {
 		seen[v] = true
 		alone = alone || f.results[v]
 		for _, op := range f.users[v] {
+			c.last = max(c.last, f.before[op])
 			switch class := op.Kind.Info().Class; {
 			case class == ir.ClassControl || class == ir.ClassCollective:
 				alone = true

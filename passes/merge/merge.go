@@ -82,7 +82,7 @@ func (m *merger) groups(e *ir.Entry) []*group {
 		alike[key].members = append(alike[key].members, c)
 	}
 	return slices.DeleteFunc(all, func(g *group) bool {
-		return len(g.members) < 2 || g.meet() || !f.pays(g)
+		return len(g.members) < 2 || g.meet() || g.outlives() || !f.pays(g)
 	})
 }
 
@@ -100,6 +100,20 @@ func (g *group) meet() bool {
 		}
 	}
 	return false
+}
+
+// mostBetween is the number of contractions that may be between the last uses of two members. What follows within so few is the
+// same layer.
+const mostBetween = 4
+
+// outlives tells whether a member's result is used long after another's: that would stay in memory as long. A backward
+// computation far away reads the values, but not the queries before their rotation.
+func (g *group) outlives() bool {
+	first, last := g.members[0].last, g.members[0].last
+	for _, c := range g.members {
+		first, last = min(first, c.last), max(last, c.last)
+	}
+	return last-first > mostBetween
 }
 
 // agreed leaves the groups whose weights have no other use in any entry: the weights themselves
