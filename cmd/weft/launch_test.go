@@ -3,15 +3,20 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"weft/frontend/weights"
+	"weft/ir"
 )
 
 func TestWithoutFlag(t *testing.T) {
@@ -103,6 +108,51 @@ func TestRanksLost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rank that cannot start after all have met tells the others why.
+func TestRankFailsToStart(t *testing.T) {
+	needLLC(t)
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	const program = `mesh x=2
+dim "rank.x" in 0..1
+state @"w": f32[4] parameter
+
+entry f(%w @"w": f32[4]) {
+  %sum: f32[4] = all_reduce(%w) {combine = add, axes = ["x"], size = 2}
+  return %sum "sum"
+}
+`
+	if err := os.WriteFile(path("f.weft"), []byte(program), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range map[string]int64{"0": 4, "1": 5} {
+		if err := weights.WriteTensors(path(name+".safetensors"), []weights.Named{{Name: "w", Tensor: ir.NewTensor(ir.F32, n)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("weft", "compile", path("f.weft"), "--target", "sm_80", "--weights", "none", "-o", path("f.out")).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	free.Close()
+	var group sync.WaitGroup
+	for rank := range 2 {
+		group.Go(func() {
+			cmd := exec.Command("weft", "run", path("f.out"), "--device", "emu", "--weights", path(fmt.Sprint(rank)+".safetensors"), "--comm-timeout", "20s")
+			cmd.Env = append(os.Environ(), fmt.Sprint("RANK=", rank), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port)
+			out, _ := cmd.CombinedOutput()
+			if cmd.ProcessState.ExitCode() == 0 || !strings.Contains(string(out), "the weights that were given do not fit") {
+				t.Errorf("rank %d ends with %d and says\n%s", rank, cmd.ProcessState.ExitCode(), out)
+			}
+		})
+	}
+	group.Wait()
 }
 
 // rankProcess waits for the process of a rank that a process started.
