@@ -47,8 +47,9 @@ var house = map[string][]string{
 	"ir/target":      {"ir/diag"},
 
 	"passes":                    {"passes/...", "ir", "ir/diag", "ir/mesh", "ir/target"},
-	"passes/...":                {"ir", "ir/diag", "ir/eval", "ir/mesh", "ir/target", "passes/internal/initentry"}, // a pass knows no other pass
+	"passes/...":                {"ir", "ir/diag", "ir/eval", "ir/mesh", "ir/target", "passes/internal/initentry", "passes/internal/sizing"}, // a pass knows no other pass
 	"passes/internal/initentry": {"ir"},
+	"passes/internal/sizing":    {"ir"},
 
 	"codegen":            {"codegen/kernel", "codegen/llvm", "codegen/ptx", "codegen/ptxas", "ir", "ir/diag", "ir/plan", "ir/target"},
 	"codegen/kernel":     {"codegen/elementary", "ir", "ir/diag"},

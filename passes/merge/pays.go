@@ -4,11 +4,10 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/sizing"
 )
 
 const (
-	// multiprocessors is the number of blocks of a large GPU that run at a time, where a block has a large tile.
-	multiprocessors = 132
 	// tileRows and tileColumns are the tile of a block that multiplies near the peak rate.
 	tileRows, tileColumns = 128, 256
 	// waves is the number of waves of blocks below which a product is small: it has few blocks for the multiprocessors, or takes
@@ -17,8 +16,6 @@ const (
 	// mostWaves bounds a merged product. One of so many waves keeps a GPU busy alone; another product in its last wave gains
 	// next to nothing, while its result stays in memory as long as the other's.
 	mostWaves = 8
-	// guess is the size that an unbounded dim is taken for, as by passes/schedule.
-	guess = 1024
 )
 
 // pays tells whether a group's products are faster as one.
@@ -30,23 +27,11 @@ func (f *finder) pays(g *group) bool {
 			rows = rows.Mul(d)
 		}
 	}
-	down := ceil(f.estimate(rows), tileRows)
+	down := sizing.Ceil(sizing.Estimate(f.program, rows), tileRows)
 	small, columns := false, int64(0)
 	for _, c := range g.members {
-		small = small || down*ceil(c.columns, tileColumns) < waves*multiprocessors
+		small = small || down*sizing.Ceil(c.columns, tileColumns) < waves*sizing.Multiprocessors
 		columns += c.columns
 	}
-	return small && down*ceil(columns, tileColumns) <= mostWaves*multiprocessors
+	return small && down*sizing.Ceil(columns, tileColumns) <= mostWaves*sizing.Multiprocessors
 }
-
-// estimate is the largest size that a dim expression can have, or a guess.
-func (f *finder) estimate(d ir.Dim) int64 {
-	return d.Bounds(func(name string) (ir.Range, bool) {
-		if r, ok := f.program.Range(name); ok && r.Max < ir.NoBound {
-			return r, true
-		}
-		return ir.Range{Min: guess, Max: guess}, true
-	}).Max
-}
-
-func ceil(a, b int64) int64 { return (a + b - 1) / b }

@@ -1,27 +1,32 @@
 package schedule
 
-import "weft/ir"
+import (
+	"slices"
 
-// tensorCoreAttention has 64 queries a block, 16 a warp, and tiles of 64 keys.
+	"weft/ir"
+	"weft/passes/internal/sizing"
+)
+
+// tensorCoreAttention has 64 queries a block, 16 a warp, and tiles of 64 keys. By warpgroups too: three blocks of one on a
+// multiprocessor, which wait for nothing of each other, are faster than blocks of two or three.
 var tensorCoreAttention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
-
-// warpgroupAttentionTile has 64 queries a block, of one warpgroup, and tiles of 64 keys: three blocks of a multiprocessor, which
-// wait for nothing of each other, are faster than two warpgroups or three in a block.
-var warpgroupAttentionTile = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
 
 // warpgroupAttention runs attention on warpgroups where tensor cores run it elsewhere and heads are rows of 128 bytes.
 func (s scheduler) warpgroupAttention(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
-	for _, inner := range op.Regions[0].Ops {
-		if inner.Kind != ir.OpAttention || elsewhere.Stages == 0 {
-			continue
-		}
-		depth, _ := s.entry.Type(inner.Operands[0]).Shape[3].IsConst()
-		width, _ := s.entry.Type(inner.Operands[2]).Shape[3].IsConst()
-		if depth%64 == 0 && (width == 64 || width == 128) {
-			return warpgroupAttentionTile
-		}
+	_, depth, width := s.heads(op)
+	if elsewhere.Stages > 0 && depth%64 == 0 && width%64 == 0 {
+		return elsewhere
 	}
 	return ir.Schedule{}
+}
+
+// heads finds the attention of a group, and the sizes of a head of its keys and values, 0 where they are not fixed.
+func (s scheduler) heads(op *ir.Op) (anchor *ir.Op, depth, width int64) {
+	i := slices.IndexFunc(op.Regions[0].Ops, func(inner *ir.Op) bool { return inner.Kind == ir.OpAttention })
+	anchor = op.Regions[0].Ops[i]
+	depth, _ = s.entry.Type(anchor.Operands[0]).Shape[3].IsConst()
+	width, _ = s.entry.Type(anchor.Operands[2]).Shape[3].IsConst()
+	return anchor, depth, width
 }
 
 // sharers is the number of threads that share a query of attention on the CUDA cores.
@@ -34,15 +39,8 @@ const attentionShared = 96 << 10
 // attention runs on tensor cores where they divide the heads of half types, else on the CUDA
 // cores with the tile of the shortest time.
 func (s scheduler) attention(op *ir.Op) ir.Schedule {
-	var anchor *ir.Op
-	for _, inner := range op.Regions[0].Ops {
-		if inner.Kind == ir.OpAttention {
-			anchor = inner
-		}
-	}
-	q, v := s.entry.Type(anchor.Operands[0]), s.entry.Type(anchor.Operands[2])
-	depth, _ := q.Shape[3].IsConst()
-	width, _ := v.Shape[3].IsConst()
+	anchor, depth, width := s.heads(op)
+	q := s.entry.Type(anchor.Operands[0])
 	if q.DType.Size() == 2 && depth%16 == 0 && width%16 == 0 && max(depth, width) <= 128 {
 		return tensorCoreAttention
 	}
@@ -58,11 +56,11 @@ func (s scheduler) attention(op *ir.Op) ir.Schedule {
 			if !attentionFits(t, size, depth, width, registers) {
 				continue
 			}
-			blocks := ceil(s.estimate(q.Shape[2]), int64(t.TileM)) * s.estimate(q.Shape[0]) * s.estimate(q.Shape[1])
+			blocks := sizing.Ceil(s.estimate(q.Shape[2]), int64(t.TileM)) * s.estimate(q.Shape[0]) * s.estimate(q.Shape[1])
 			// Each tile of 64 keys takes its multiplications, the loads that feed them, and two
 			// barriers for each of the kernel's own tiles.
 			work := 64 * (4*rows + rows*sharers/(keys/4) + 4 + 16*64/keys)
-			if cost := ceil(blocks, 3*multiprocessors) * work; bestCost < 0 || cost < bestCost {
+			if cost := sizing.Ceil(blocks, 3*sizing.Multiprocessors) * work; bestCost < 0 || cost < bestCost {
 				best, bestCost = t, cost
 			}
 		}
@@ -75,7 +73,7 @@ func (s scheduler) attention(op *ir.Op) ir.Schedule {
 func attentionFits(t ir.Schedule, size, depth, width, most int64) bool {
 	m, n, rows := int64(t.TileM), int64(t.TileN), int64(t.ThreadM)
 	chunk := 16 / size
-	padded := ceil(width, sharers*chunk) * sharers * chunk
+	padded := sizing.Ceil(width, sharers*chunk) * sharers * chunk
 	shared := size * ((m+n)*(depth+2*chunk) + n*padded + m*(n+sharers))
 	registers := size / 4 * (rows*(padded/sharers+n/sharers) + 2*chunk)
 	return shared <= attentionShared && registers <= most

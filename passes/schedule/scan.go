@@ -1,6 +1,9 @@
 package schedule
 
-import "weft/ir"
+import (
+	"weft/ir"
+	"weft/passes/internal/sizing"
+)
 
 // scan schedules a cumulative operation that fills a map group. Where the axis is not the last and there are many
 // rows, each thread has a row, beside that of its neighbour in memory; else threads share a row.
@@ -18,7 +21,7 @@ func (s scheduler) scan(op *ir.Op) ir.Schedule {
 		v = s.vector(t.Shape[:axis+1], t.DType)
 	}
 	most := int64(1024)
-	if rows >= 8*multiprocessors {
+	if rows >= 8*sizing.Multiprocessors {
 		most = 128 // several blocks a multiprocessor hide each other's barriers
 	}
 	if t.DType.Bits() == 64 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/sizing"
 )
 
 // Run schedules every kernel group that has no schedule yet. It tells whether anything changed.
@@ -45,19 +46,8 @@ type scheduler struct {
 	entry   *ir.Entry
 }
 
-// guess is the size that an unbounded dim is scheduled for.
-const guess = 1024
-
-// estimate is the largest size that a dim expression can have, or a guess.
-func (s scheduler) estimate(d ir.Dim) int64 {
-	r := d.Bounds(func(name string) (ir.Range, bool) {
-		if r, ok := s.program.Range(name); ok && r.Max < ir.NoBound {
-			return r, true
-		}
-		return ir.Range{Min: guess, Max: guess}, true
-	})
-	return r.Max
-}
+// estimate is the size that a dim is scheduled for.
+func (s scheduler) estimate(d ir.Dim) int64 { return sizing.Estimate(s.program, d) }
 
 // vector is the number of adjacent elements that a thread handles together: 16 bytes of the
 // widest type, as far as it divides the innermost dim that has more than one element.
@@ -122,9 +112,6 @@ var tiles = []ir.Schedule{
 	{Threads: 64, TileM: 64, TileN: 16, TileK: 16, ThreadM: 4, ThreadN: 4},
 }
 
-// multiprocessors is the number of blocks that a contraction should have at least.
-const multiprocessors = 132
-
 // contract takes the tile with the least work done outside of the result and enough blocks.
 func (s scheduler) contract(op *ir.Op) ir.Schedule {
 	if t, ok := s.vectorProduct(op); ok {
@@ -136,10 +123,10 @@ func (s scheduler) contract(op *ir.Op) ir.Schedule {
 	}
 	best, bestCost := tiles[0], int64(-1)
 	for _, t := range tiles {
-		blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
+		blocks := sizing.Ceil(m, int64(t.TileM)) * sizing.Ceil(n, int64(t.TileN)) * batch
 		// Time in units of one thread's multiply-adds: waves of blocks, each as long as its
 		// thread tile and as its loads, which a larger tile shares better.
-		waves := ceil(blocks*int64(t.Threads), multiprocessors*512)
+		waves := sizing.Ceil(blocks*int64(t.Threads), sizing.Multiprocessors*512)
 		perK := int64(t.ThreadM*t.ThreadN) + 4*int64(t.ThreadM+t.ThreadN)
 		cost := waves * perK
 		if bestCost < 0 || cost < bestCost {
@@ -148,8 +135,6 @@ func (s scheduler) contract(op *ir.Op) ir.Schedule {
 	}
 	return best
 }
-
-func ceil(a, b int64) int64 { return (a + b - 1) / b }
 
 // extents are the sizes of the matrix product that a contraction is.
 func (s scheduler) extents(op *ir.Op) (m, n, batch int64) {
@@ -249,6 +234,11 @@ func (s scheduler) pointwise(op *ir.Op) bool {
 	return true
 }
 
+// gathers tells whether a convolution's images are read element by element.
+func (s scheduler) gathers(region *ir.Block, c *ir.Op) bool {
+	return !s.pointwise(c) && !s.copiesChannels(region, c) && !s.copiesPatches(region, c)
+}
+
 // tensorCores takes the tile with the shortest time for contractions of half types and of TF32,
 // which all targets multiply on tensor cores.
 func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool) {
@@ -262,16 +252,16 @@ func (s scheduler) tensorCores(op *ir.Op, m, n, batch int64) (ir.Schedule, bool)
 		if t != ir.F16 && t != ir.BF16 && !tf32 || s.entry.Type(c.Results[0]).DType == ir.F64 {
 			return ir.Schedule{}, false
 		}
-		if c.Kind == ir.OpConvolution && !s.pointwise(c) && !s.copiesChannels(op.Regions[0], c) && !s.copiesPatches(op.Regions[0], c) {
+		if c.Kind == ir.OpConvolution && s.gathers(op.Regions[0], c) {
 			tiles = windowTiles
 		}
 	}
 	best, bestCost := tiles[0], int64(-1)
 	for _, t := range tiles {
-		blocks := ceil(m, int64(t.TileM)) * ceil(n, int64(t.TileN)) * batch
+		blocks := sizing.Ceil(m, int64(t.TileM)) * sizing.Ceil(n, int64(t.TileN)) * batch
 		// Each multiprocessor runs two blocks at a time. A wave takes as long as its products,
 		// or as its loads, which cost about as much as a 128 x 128 tile can hide.
-		waves := ceil(blocks, 2*multiprocessors)
+		waves := sizing.Ceil(blocks, 2*sizing.Multiprocessors)
 		cost := waves * max(int64(t.TileM*t.TileN), 64*int64(t.TileM+t.TileN)*3/4)
 		if bestCost < 0 || cost < bestCost {
 			best, bestCost = t, cost

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/sizing"
 )
 
 // fewRows is the number of rows up to which a product is a matter of reading the other operand.
@@ -11,7 +12,7 @@ const fewRows = 8
 
 // enoughWarps is the number of warps that have enough loads under way to saturate the memory of
 // a large GPU.
-const enoughWarps = multiprocessors * 24
+const enoughWarps = sizing.Multiprocessors * 24
 
 // vectorProduct schedules a dot_general of a known, small number of rows, on either side: the
 // other operand, the weights, is read once, by loads of 16 bytes.
@@ -82,7 +83,7 @@ func (s scheduler) alongK(p product) ir.Schedule {
 		vector /= 2
 	}
 	perThread, threads := int64(4), int64(32)
-	groups := func() int64 { return ceil(s.estimate(p.weights), perThread) * p.batch }
+	groups := func() int64 { return sizing.Ceil(s.estimate(p.weights), perThread) * p.batch }
 	// Longer rows are split over more threads where there are too few rows, and a thread takes
 	// fewer of them.
 	for threads < 256 && groups()*threads/32 < enoughWarps && 2*threads*vector <= s.estimate(p.k) {
@@ -99,7 +100,7 @@ func (s scheduler) alongK(p product) ir.Schedule {
 // they read: tensor cores do, sixteen rows of the weights a block.
 func (s scheduler) sixteenRows(p product) ir.Schedule {
 	threads := int64(128)
-	for threads < 512 && ceil(s.estimate(p.weights), 16)*p.batch*threads/32 < enoughWarps/2 && 2*threads <= s.estimate(p.k) {
+	for threads < 512 && sizing.Ceil(s.estimate(p.weights), 16)*p.batch*threads/32 < enoughWarps/2 && 2*threads <= s.estimate(p.k) {
 		threads *= 2
 	}
 	return ir.Schedule{Threads: int(threads), Vector: 8, Rows: int(p.rows), TileN: 16, ThreadN: 16, WarpM: 16}
@@ -120,14 +121,14 @@ func (s scheduler) alongRows(p product) ir.Schedule {
 	}
 	// Four neighbouring threads read 64 bytes, two where there are too few blocks.
 	groups := int64(4)
-	for groups < 16 && ceil(s.estimate(p.weights), 2*groups*perThread)*p.batch >= 4*multiprocessors {
+	for groups < 16 && sizing.Ceil(s.estimate(p.weights), 2*groups*perThread)*p.batch >= 4*sizing.Multiprocessors {
 		groups *= 2
 	}
-	if ceil(s.estimate(p.weights), groups*perThread)*p.batch < multiprocessors*3/4 {
+	if sizing.Ceil(s.estimate(p.weights), groups*perThread)*p.batch < sizing.Multiprocessors*3/4 {
 		groups = 2
 	}
 	threads := int64(128)
-	for threads < 512 && ceil(s.estimate(p.weights), groups*perThread)*p.batch*threads/32 < enoughWarps/2 && 2*threads/groups*vector <= s.estimate(p.k) {
+	for threads < 512 && sizing.Ceil(s.estimate(p.weights), groups*perThread)*p.batch*threads/32 < enoughWarps/2 && 2*threads/groups*vector <= s.estimate(p.k) {
 		threads *= 2
 	}
 	return ir.Schedule{Threads: int(threads), Vector: int(vector), Rows: int(p.rows), TileN: int(groups * perThread), ThreadN: int(perThread)}

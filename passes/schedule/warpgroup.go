@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/sizing"
 )
 
 // warpgroupTile is a shape of tiles for targets that multiply by warpgroups, and what is known of its speed.
@@ -55,9 +56,7 @@ func (s scheduler) warpgroups(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
 			continue
 		case s.entry.Type(c.Operands[0]).DType.Size() != 2:
 			return ir.Schedule{}
-		case c.Kind == ir.OpConvolution && !s.pointwise(c) && !s.copiesChannels(region, c) && !s.copiesPatches(region, c):
-			return ir.Schedule{}
-		case c.Kind == ir.OpConvolution && !s.storesTogether(op.Results[0]):
+		case c.Kind == ir.OpConvolution && (s.gathers(region, c) || !s.storesTogether(op.Results[0])):
 			return ir.Schedule{}
 		}
 		depth = s.depth(c)
@@ -81,8 +80,8 @@ type matrixProduct struct{ m, n, batch, depth, epilogue int64 }
 // together; a block that has fewer beside it than could be waits for its tiles as long as all would multiply. Where there are
 // two, the one's epilogue runs while the other multiplies.
 func (p matrixProduct) clocks(t warpgroupTile) int64 {
-	blocks := ceil(p.m, int64(t.TileM)) * ceil(p.n, int64(t.TileN)) * p.batch
-	waves := ceil(blocks, multiprocessors*t.resident)
+	blocks := sizing.Ceil(p.m, int64(t.TileM)) * sizing.Ceil(p.n, int64(t.TileN)) * p.batch
+	waves := sizing.Ceil(blocks, sizing.Multiprocessors*t.resident)
 	if waves < t.waves {
 		return math.MaxInt64
 	}

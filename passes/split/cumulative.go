@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/sizing"
 )
 
 const (
@@ -83,8 +84,8 @@ func (s splitter) scanParts(t ir.Type, axis int) int64 {
 	switch {
 	case rows == 0:
 		return 1
-	case last && rows < multiprocessors/2 && length >= scanLength:
-		return s.even(t.Shape[axis], min(length/scanPart, 2*multiprocessors/rows))
+	case last && rows < sizing.Multiprocessors/2 && length >= scanLength:
+		return s.even(t.Shape[axis], min(length/scanPart, 2*sizing.Multiprocessors/rows))
 	case !last && rows < enough/16 && length >= 8*scanLoop:
 		return s.even(t.Shape[axis], min(length/scanLoop, enough/8/rows))
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"weft/ir"
+	"weft/passes/internal/sizing"
 )
 
 // Run splits the reductions of every entry. It tells whether anything changed.
@@ -129,9 +130,8 @@ func (s splitter) identity(c ir.Combine, t ir.DType) ir.Value {
 }
 
 const (
-	// multiprocessors and enough are the blocks and the threads that keep a large GPU busy.
-	multiprocessors = 132
-	enough          = 1024 * multiprocessors
+	// enough is the number of threads that keep a large GPU busy.
+	enough = 1024 * sizing.Multiprocessors
 	// splitBytes is the length of a row from which several blocks read it faster than one, counting the second kernel.
 	splitBytes = 128 << 10
 	// partColumns is what a block should have of a row at least.
@@ -169,8 +169,8 @@ func (s splitter) parts(t ir.Type, axes, run []int) (parts int64, alone bool) {
 	case len(run) < len(axes) && last: // the runs before are parts already
 		return 1, bytes <= stageBytes
 	case last: // threads share a row: blocks are what there must be enough of
-		alone = rows >= multiprocessors || columns*int64(t.DType.Size()) < splitBytes
-		parts = min(length/partColumns, 4*multiprocessors/rows)
+		alone = rows >= sizing.Multiprocessors || columns*int64(t.DType.Size()) < splitBytes
+		parts = min(length/partColumns, 4*sizing.Multiprocessors/rows)
 	default: // a thread has a row, or four
 		alone = rows >= enough || columns < 2*partLoop || rows < 1024 && bytes <= stageBytes
 		parts = min(length/partLoop, 4*enough/rows)
@@ -191,19 +191,8 @@ func (s splitter) even(run ir.Dim, parts int64) int64 {
 	return parts
 }
 
-// guess is the size that an unbounded dim is split for.
-const guess = 1024
-
-// estimate is the largest size that a dim expression can have, or a guess.
-func (s splitter) estimate(d ir.Dim) int64 {
-	r := d.Bounds(func(name string) (ir.Range, bool) {
-		if r, ok := s.b.Program.Range(name); ok && r.Max < ir.NoBound {
-			return r, true
-		}
-		return ir.Range{Min: guess, Max: guess}, true
-	})
-	return r.Max
-}
+// estimate is the size that a dim is split for.
+func (s splitter) estimate(d ir.Dim) int64 { return sizing.Estimate(s.b.Program, d) }
 
 func saturating(a, b int64) int64 {
 	if a > 0 && b > math.MaxInt64/64/a {
