@@ -334,6 +334,26 @@ func parseName[T ~uint8 | ~int](names []string, what string, text []byte, into *
 	return nil
 }
 
+// SplitGather takes a point of a gather's result apart: its coordinates along the dims of the indices, and those in the slice.
+func SplitGather[T any](a *GatherAttrs, point []T) (batch, offset []T) {
+	for d, x := range point {
+		if slices.Contains(a.OffsetDims, d) {
+			offset = append(offset, x)
+		} else {
+			batch = append(batch, x)
+		}
+	}
+	return batch, offset
+}
+
+// GatherIndexAt is the point of a gather's indices, of a rank, that has number n of the index vector for a batch.
+func GatherIndexAt[T any](a *GatherAttrs, batch []T, rank int, n T) []T {
+	if a.IndexVectorDim >= rank { // a vector of one number has no dim
+		return batch
+	}
+	return slices.Insert(slices.Clone(batch), a.IndexVectorDim, n)
+}
+
 // Schedule is how a kernel group runs; plain data, zero where a group has no use for it.
 type Schedule struct {
 	Threads int // threads a block

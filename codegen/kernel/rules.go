@@ -312,16 +312,11 @@ func (ev *evaluator) gather(op *ir.Op, lanes []*Point) []*Expr {
 		at := ev.coordinates(p)
 		starts[l] = repeat(b.Idx(0), len(dims))
 		offsets[l] = repeat(b.Idx(0), len(dims))
-		next := 0
+		batch, within := ir.SplitGather(a, at)
+		batches[l] = batch
 		for d := range dims {
 			if !slices.Contains(a.CollapsedSliceDims, d) && !slices.Contains(a.OperandBatchingDims, d) {
-				offsets[l][d] = at[a.OffsetDims[next]]
-				next++
-			}
-		}
-		for i, x := range at {
-			if !slices.Contains(a.OffsetDims, i) {
-				batches[l] = append(batches[l], x)
+				offsets[l][d], within = within[0], within[1:]
 			}
 		}
 		for i, d := range a.OperandBatchingDims {
@@ -335,11 +330,7 @@ func (ev *evaluator) gather(op *ir.Op, lanes []*Point) []*Expr {
 	for k, d := range a.StartIndexMap {
 		points := make([]*Point, len(lanes))
 		for l := range lanes {
-			at := slices.Clone(batches[l])
-			if a.IndexVectorDim < len(indexDims) {
-				at = slices.Insert(at, a.IndexVectorDim, b.Idx(int64(k)))
-			}
-			points[l] = ev.at(indexDims, at)
+			points[l] = ev.at(indexDims, ir.GatherIndexAt(a, batches[l], len(indexDims), b.Idx(int64(k))))
 		}
 		for l, x := range ev.value(indices, points) {
 			starts[l][d] = ev.clampStart(indices, x, dims[d], a.SliceSizes[d])

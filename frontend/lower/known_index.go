@@ -125,20 +125,10 @@ func (k *Known) gathered(op *ir.Op, a *ir.GatherAttrs, operands [][]Number, from
 	out := make([]Number, count)
 	for i := range out {
 		to := unravel(int64(i), shape)
-		var batch, offset []int64
-		for d, v := range to {
-			if slices.Contains(a.OffsetDims, d) {
-				offset = append(offset, v)
-			} else {
-				batch = append(batch, v)
-			}
-		}
+		batch, offset := ir.SplitGather(a, to)
 		at := make([]int64, len(from))
 		for j, d := range a.StartIndexMap {
-			where := slices.Clone(batch)
-			if a.IndexVectorDim < len(indexShape) {
-				where = slices.Insert(where, a.IndexVectorDim, int64(j))
-			}
+			where := ir.GatherIndexAt(a, batch, len(indexShape), int64(j))
 			start, isConst := operands[1][ravel(where, indexShape)].Dim.IsConst()
 			if !isConst {
 				return nil

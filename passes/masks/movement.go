@@ -254,20 +254,10 @@ func dynamicSlice(n *interpreter, op *ir.Op, point []form) value {
 
 func gather(n *interpreter, op *ir.Op, point []form) value {
 	a, shape, indices := op.Attrs.(*ir.GatherAttrs), n.shape(op, 0), n.shape(op, 1)
-	var offset, batch []form
-	for d, f := range point {
-		if slices.Contains(a.OffsetDims, d) {
-			offset = append(offset, f)
-		} else {
-			batch = append(batch, f)
-		}
-	}
+	batch, offset := ir.SplitGather(a, point)
 	from := make([]form, len(shape))
 	for i, d := range a.StartIndexMap {
-		at := batch
-		if a.IndexVectorDim < len(indices) {
-			at = slices.Insert(slices.Clone(batch), a.IndexVectorDim, constantForm(ir.Const(int64(i))))
-		}
+		at := ir.GatherIndexAt(a, batch, len(indices), constantForm(ir.Const(int64(i))))
 		start, ok := n.clamped(n.at(op.Operands[1], at), a.SliceSizes[d], shape[d])
 		if !ok {
 			return value{}
