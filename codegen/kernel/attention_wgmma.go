@@ -45,11 +45,11 @@ func (a *attention) overKeysByWarpgroups(queries [][]*Expr) []*Expr {
 			sums := a.startValues(state[end:], a.v.inStage(values, b.Sub(one, stage)), state[:end-4])
 			scores = b.awaitProducts(scores, 1)
 			weights, rows := a.onlineRows(a.masked(fours(scores), b.Mul(i, tile), masked), state[end-4:end])
-			b.emit(&Let{append([]*Expr{}, rows...)})
+			b.emit(&Let{rows})
 			// The weights wait too: the registers in which they are packed are read by the products until then.
 			n := len(sums)
-			both := b.awaitProducts(append(append([]*Expr{}, sums...), slices.Concat(weights...)...), 0)
-			return append(append(a.shrunk(both[:n], rows), rows[:4]...), a.packedAll(fours(both[n:]))...)
+			both := b.awaitProducts(slices.Concat(sums, slices.Concat(weights...)), 0)
+			return slices.Concat(a.shrunk(both[:n], rows), rows[:4], a.packedAll(fours(both[n:])))
 		}
 	}
 	state = a.loops(one, count, state, turn)
@@ -61,7 +61,7 @@ func (a *attention) overKeysByWarpgroups(queries [][]*Expr) []*Expr {
 	}
 	b.Do("wgmma.fence.sync.aligned")
 	sums = b.awaitProducts(a.startValues(state[end:], a.v.inStage(values, stage), sums), 0)
-	return append(append([]*Expr{}, sums...), state[end-4:end]...)
+	return slices.Concat(sums, state[end-4:end])
 }
 
 // startScores starts q k^T of a tile.
@@ -69,9 +69,7 @@ func (a *attention) startScores(queries [][]*Expr, keys *Expr) []*Expr {
 	b := a.ev.b
 	var sums []*Expr
 	for i, q := range queries {
-		// Depth lies in panels of 64 elements.
-		bytes := int64(16*i%64*2 + 16*i/64*a.k.height*128)
-		sums = b.startProduct(a.dtype, a.schedule.TileN, q, b.advance(keys, bytes), false, sums)
+		sums = b.startProduct(a.dtype, a.schedule.TileN, q, b.advance(keys, a.k.alongDepth(16*i, false)), false, sums)
 	}
 	b.Do("wgmma.commit_group.sync.aligned")
 	return sums
@@ -81,7 +79,7 @@ func (a *attention) startScores(queries [][]*Expr, keys *Expr) []*Expr {
 func (a *attention) startValues(weights []*Expr, values *Expr, sums []*Expr) []*Expr {
 	b := a.ev.b
 	for i := 0; i < len(weights); i += 4 {
-		sums = b.startProduct(a.dtype, a.width, weights[i:i+4], b.advance(values, int64(4*i*128)), true, sums)
+		sums = b.startProduct(a.dtype, a.width, weights[i:i+4], b.advance(values, a.v.alongDepth(4*i, true)), true, sums)
 	}
 	b.Do("wgmma.commit_group.sync.aligned")
 	return sums
@@ -107,18 +105,10 @@ func fours(xs []*Expr) [][]*Expr {
 
 // startProduct starts a product of 64 rows, n columns and 16 k whose A is in registers, and adds it to sums where there are any.
 func (b *Builder) startProduct(t ir.DType, n int, x []*Expr, y *Expr, transposed bool, sums []*Expr) []*Expr {
-	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%[2]s.registers", n, halfName(t))
+	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%[2]s.registers", n, t)
 	if sums == nil {
 		name += ".first"
 	}
-	args := append(append([]*Expr{}, sums...), x...)
-	args = append(args, y, b.bit(sums != nil), b.bit(transposed))
-	return b.Instruction(name, repeatType(ir.F32, n/2), args...)
-}
-
-func (b *Builder) bit(set bool) *Expr {
-	if set {
-		return b.Int(ir.I32, 1)
-	}
-	return b.Int(ir.I32, 0)
+	args := slices.Concat(sums, x, []*Expr{y, b.bit(sums != nil), b.bit(transposed)})
+	return b.Instruction(name, slices.Repeat([]ir.DType{ir.F32}, n/2), args...)
 }

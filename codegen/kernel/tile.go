@@ -2,8 +2,11 @@ package kernel
 
 import "weft/ir"
 
-// panelChunks is the number of chunks in 128 bytes, a row of all banks.
-const panelChunks = 8
+// A panel is as wide as a row of all banks: 128 bytes, in chunks of 16.
+const (
+	panelBytes  = 128
+	panelChunks = panelBytes / 16
+)
 
 // chunkSize is the number of half elements in 16 bytes.
 const chunkSize = 8

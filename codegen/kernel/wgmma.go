@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"weft/ir"
 )
@@ -74,45 +75,38 @@ func (c *warpgroups) multiply() []*Expr {
 
 // awaitProducts waits until at most some groups of the warpgroup's products are unfinished.
 func (b *Builder) awaitProducts(sums []*Expr, groups int64) []*Expr {
-	args := append(append([]*Expr{}, sums...), b.Int(ir.I32, groups))
-	return b.Instruction(fmt.Sprintf("wgmma.wait_group.sync.aligned.f32x%d", len(sums)), repeatType(ir.F32, len(sums)), args...)
-}
-
-func repeatType(t ir.DType, n int) []ir.DType {
-	out := make([]ir.DType, n)
-	for i := range out {
-		out[i] = t
-	}
-	return out
+	name := fmt.Sprintf("wgmma.wait_group.sync.aligned.f32x%d", len(sums))
+	return b.Instruction(name, slices.Repeat([]ir.DType{ir.F32}, len(sums)), slices.Concat(sums, []*Expr{b.Int(ir.I32, groups)})...)
 }
 
 // startTile starts the products of one pair of tiles, given their descriptors.
 func (c *warpgroups) startTile(lhs, rhs *Expr, sums []*Expr) []*Expr {
 	b, s := c.ev.b, c.s
-	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%[2]s", s.WarpN, halfName(c.dtype))
+	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%[2]s", s.WarpN, c.dtype)
 	for k := 0; k < s.TileK; k += 16 {
-		args := append(append([]*Expr{}, sums...), b.advance(lhs, c.lhs.alongDepth(k)), b.advance(rhs, c.rhs.alongDepth(k)), b.Int(ir.I32, 1),
-			b.bit(!c.lhs.alongK), b.bit(!c.rhs.alongK))
-		sums = b.Instruction(name, repeatType(ir.F32, len(sums)), args...)
+		x, y := b.advance(lhs, c.lhs.alongDepth(k, !c.lhs.alongK)), b.advance(rhs, c.rhs.alongDepth(k, !c.rhs.alongK))
+		args := slices.Concat(sums, []*Expr{x, y, b.bit(true), b.bit(!c.lhs.alongK), b.bit(!c.rhs.alongK)})
+		sums = b.Instruction(name, slices.Repeat([]ir.DType{ir.F32}, len(sums)), args...)
 	}
 	return sums
 }
 
-// halfName is a half type's name in instructions.
-func halfName(t ir.DType) string {
-	if t == ir.F16 {
-		return "f16"
+// bit is a flag of an instruction.
+func (b *Builder) bit(set bool) *Expr {
+	if set {
+		return b.Int(ir.I32, 1)
 	}
-	return "bf16"
+	return b.Int(ir.I32, 0)
 }
 
-// alongDepth is the distance in bytes from the start of a tile to its elements from k on: inside of the 128 bytes of a row, or
-// k rows of them.
-func (t *mmaTile) alongDepth(k int) int64 {
-	if t.alongK {
-		return int64(k * t.dtype.Size())
+// alongDepth is the distance in bytes from the start of a tile of panels to its elements from k on: k rows of 128 bytes where it
+// lies transposed, else inside of a row of the panel that has them.
+func (t *sharedTile) alongDepth(k int, transposed bool) int64 {
+	if transposed {
+		return int64(k * panelBytes)
 	}
-	return int64(k * 128)
+	at := k * t.dtype.Size()
+	return int64(at/panelBytes*t.height*panelBytes + at%panelBytes)
 }
 
 // descriptor describes a tile of panels to the instruction, in its first buffer and from a place on: its address, the distance of
@@ -120,8 +114,8 @@ func (t *mmaTile) alongDepth(k int) int64 {
 // that lie transposed alone.
 func (t *sharedTile) descriptor(at *Expr) *Expr {
 	b := t.ev.b
-	const eightRows = 8 * 128
-	panel := int64(t.height * 128)
+	const eightRows = 8 * panelBytes
+	panel := int64(t.height * panelBytes)
 	address := b.Arith(LShr, ir.I32, b.Address(t.shared, at), b.Int(ir.I32, 4))
 	low := b.Arith(Or, ir.I32, address, b.Int(ir.I32, panel/16<<16))
 	return b.wide(low, b.Int(ir.I32, eightRows/16|1<<30))
