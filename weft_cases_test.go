@@ -10,8 +10,6 @@ import (
 	"weft/codegen/kernel"
 	"weft/ir"
 	"weft/runtime"
-	"weft/runtime/artifact"
-	"weft/runtime/emu"
 )
 
 // testCase is a line of ir/eval/testdata/*.cases as an entry whose inputs are the operands.
@@ -110,16 +108,8 @@ func tensors(t *testing.T, text string) (out []*ir.Tensor, ok bool) {
 }
 
 func runCases(t *testing.T, s *subject, cases []testCase) {
-	path := filepath.Join(t.TempDir(), "a.weft")
-	if err := s.compiled.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	a, err := artifact.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	session, err := runtime.Open(a, emu.New(emu.Options{}), runtime.Options{})
+	a, device, _ := s.open(t)
+	session, err := runtime.Open(a, device, runtime.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

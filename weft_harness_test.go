@@ -337,6 +337,16 @@ func compileKernels(t testing.TB, kernels []llvm.Module, cpu string) []ptx.Entry
 
 // check runs the program in every way that there is, at all sizes, and compares.
 func (s *subject) check(t *testing.T) {
+	a, device, values := s.open(t)
+	for _, target := range s.compiled.targets {
+		s.checkTarget(t, a, device, target.Name, values)
+	}
+}
+
+// open writes the artifact of a subject and opens it, and an emulator, for the time of the test. It gives the first values of
+// the states too.
+func (s *subject) open(t *testing.T) (*artifact.Artifact, runtime.Device, map[string]*ir.Tensor) {
+	t.Helper()
 	source, values := s.states()
 	s.compiled.weights = source
 	path := filepath.Join(t.TempDir(), "a.weft")
@@ -347,12 +357,12 @@ func (s *subject) check(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer a.Close()
 	device := emu.New(emu.Options{})
-	defer device.Close()
-	for _, target := range s.compiled.targets {
-		s.checkTarget(t, a, device, target.Name, values)
-	}
+	t.Cleanup(func() {
+		a.Close()
+		device.Close()
+	})
+	return a, device, values
 }
 
 // checkTarget runs the kernels of a target.

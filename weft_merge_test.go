@@ -2,15 +2,12 @@ package weft
 
 import (
 	"bytes"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"weft/ir"
 	"weft/ir/eval"
 	"weft/runtime"
-	"weft/runtime/artifact"
-	"weft/runtime/emu"
 )
 
 // merged are programs whose products of the same activations are merged, with the number of products that are left. Inputs are
@@ -179,19 +176,7 @@ func products(p *ir.Program) int {
 // whose outputs it gives by target.
 func (s *subject) exactly(t *testing.T, rows int64) map[string][]*ir.Tensor {
 	t.Helper()
-	source, values := s.states()
-	s.compiled.weights = source
-	path := filepath.Join(t.TempDir(), "a.weft")
-	if err := s.compiled.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	a, err := artifact.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	device := emu.New(emu.Options{})
-	defer device.Close()
+	a, device, values := s.open(t)
 	inputs, err := s.inputs("forward", map[string]int64{"rows": rows}, 1)
 	if err != nil {
 		t.Fatal(err)
