@@ -2,17 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"weft/frontend/weights"
 	"weft/ir"
-	"weft/ir/diag"
 	"weft/ir/eval"
-	weftruntime "weft/runtime"
 	"weft/runtime/comm"
 	"weft/runtime/trace"
 )
@@ -114,43 +110,19 @@ func (s *ranksSession) gatherTraces(ctx context.Context, own []trace.Rank) ([]tr
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := s.peers.Carry(ctx, s.sizesOfTraces(), binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+	parts, err := s.peers.GatherAny(ctx, text, maxTrace, "trace")
 	if err != nil {
-		return nil, err
-	}
-	longest := 0
-	for size := range slices.Chunk(sizes, 8) {
-		n := binary.LittleEndian.Uint64(size)
-		if n > maxTrace {
-			return nil, diag.Errorf(diag.RankFailed, "", "a rank has a trace of %d bytes; %d are gathered at most", n, maxTrace)
-		}
-		longest = max(longest, int(n))
-	}
-	parts, err := s.peers.Gather(ctx, append(text, make([]byte, longest-len(text))...))
-	if err != nil || parts == nil {
 		return nil, err
 	}
 	var all []trace.Rank
 	for i, part := range parts {
 		var ranks []trace.Rank
-		n := binary.LittleEndian.Uint64(sizes[8*i:])
-		if err := json.Unmarshal(part[:n], &ranks); err != nil {
+		if err := json.Unmarshal(part, &ranks); err != nil {
 			return nil, fmt.Errorf("the trace of rank %d: %w", i, err)
 		}
 		all = append(all, ranks...)
 	}
 	return all, nil
-}
-
-// sizesOfTraces is the collective that tells all ranks how many bytes each has.
-func (s *ranksSession) sizesOfTraces() weftruntime.Collective {
-	m, rank := s.Mesh(), int64(s.peers.Rank())
-	var axes []string
-	for _, a := range m.Axes {
-		axes = append(axes, a.Name)
-	}
-	return weftruntime.Collective{Kind: "all_gather", Axes: axes, Group: m.Group(rank, axes), Position: m.Position(rank, axes), DType: ir.U8,
-		FromSize: 8, ToSize: 8 * m.Size(), Entry: "the end", Label: "sizes of the ranks' traces"}
 }
 
 // printTrace prints where the time of each rank went.

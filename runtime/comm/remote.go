@@ -2,10 +2,13 @@ package comm
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"weft/ir"
+	"weft/ir/diag"
 	"weft/runtime"
 )
 
@@ -63,23 +66,48 @@ const gatherKind = "gather"
 // Gather gives rank 0 the bytes of all ranks, in their order, and the others nothing. All ranks
 // call it at the same place, with as many bytes.
 func (p *Peers) Gather(ctx context.Context, part []byte) ([][]byte, error) {
+	all, err := p.Carry(ctx, p.atTheEnd(gatherKind, int64(len(part)), "results of the ranks for rank 0"), part)
+	if err != nil || p.me.Rank > 0 {
+		return nil, err
+	}
+	n := len(part)
+	parts := make([][]byte, p.options.Mesh.Size())
+	for i := range parts {
+		parts[i] = all[i*n : (i+1)*n]
+	}
+	return parts, nil
+}
+
+// GatherAny is Gather of parts of any length up to most bytes, each a rank's noun.
+func (p *Peers) GatherAny(ctx context.Context, part []byte, most uint64, noun string) ([][]byte, error) {
+	c := p.atTheEnd("all_gather", 8, "sizes of the ranks' "+noun+"s")
+	sizes, err := p.Carry(ctx, c, binary.LittleEndian.AppendUint64(nil, uint64(len(part))))
+	if err != nil {
+		return nil, err
+	}
+	longest := uint64(0)
+	for size := range slices.Chunk(sizes, 8) {
+		longest = max(longest, binary.LittleEndian.Uint64(size))
+	}
+	if longest > most {
+		return nil, diag.Errorf(diag.RankFailed, "", "a rank has a %s of %d bytes; %d are gathered at most", noun, longest, most)
+	}
+	parts, err := p.Gather(ctx, append(slices.Clone(part), make([]byte, longest-uint64(len(part)))...))
+	for i := range parts {
+		parts[i] = parts[i][:binary.LittleEndian.Uint64(sizes[8*i:])]
+	}
+	return parts, err
+}
+
+// atTheEnd is a collective of no plan: of n bytes of each rank, over all ranks.
+func (p *Peers) atTheEnd(kind string, n int64, label string) runtime.Collective {
 	m, rank := p.options.Mesh, int64(p.me.Rank)
 	var axes []string
 	for _, a := range m.Axes {
 		axes = append(axes, a.Name)
 	}
-	n := int64(len(part))
-	c := runtime.Collective{Kind: gatherKind, Axes: axes, Group: m.Group(rank, axes), Position: m.Position(rank, axes), DType: ir.U8, FromSize: n,
-		ToSize: n * m.Size(), Entry: "the end", Label: "results of the ranks for rank 0"}
-	all, err := p.Carry(ctx, c, part)
-	if err != nil || rank > 0 {
-		return nil, err
-	}
-	parts := make([][]byte, m.Size())
-	for i := range parts {
-		parts[i] = all[int64(i)*n : int64(i+1)*n]
-	}
-	return parts, nil
+	return runtime.Collective{Kind: kind, Axes: axes, Group: m.Group(rank, axes), Position: m.Position(rank, axes), DType: ir.U8,
+		FromSize: n, ToSize: n * m.Size(), Entry: "the end", Label: label}
 }
 
 // Abort implements runtime.Communicator.

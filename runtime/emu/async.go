@@ -49,17 +49,22 @@ func (d *decoder) asyncInstruction(in *instruction) error {
 		in.extra.run = (*worker).waitAll
 		return d.operands(0)
 	case "async.wait_group":
-		if err := d.operands(1); err != nil {
-			return err
-		}
-		if d.in.Operands[0].Kind != ptx.OperandInteger {
-			return d.unsupported("the number of groups is no immediate")
-		}
-		in.imm = d.in.Operands[0].Bits
 		in.extra.run = (*worker).waitGroup
-		return nil
+		return d.groups(in)
 	}
 	return d.asyncCopy(in)
+}
+
+// groups decodes the only operand of a wait: how many groups may be unfinished.
+func (d *decoder) groups(in *instruction) error {
+	if err := d.operands(1); err != nil {
+		return err
+	}
+	if d.in.Operands[0].Kind != ptx.OperandInteger {
+		return d.unsupported("the number of groups is no immediate")
+	}
+	in.imm = d.in.Operands[0].Bits
+	return nil
 }
 
 // asyncCopy decodes cp.async.cg|ca.shared.global [to], [from], size {, source size}.

@@ -52,14 +52,7 @@ func (d *decoder) warpgroupInstruction(in *instruction) error {
 		return d.operands(0)
 	case "wait_group.sync.aligned":
 		in.extra.run = (*worker).waitProducts
-		if err := d.operands(1); err != nil {
-			return err
-		}
-		if d.in.Operands[0].Kind != ptx.OperandInteger {
-			return d.unsupported("the number of groups is no immediate")
-		}
-		in.imm = d.in.Operands[0].Bits
-		return nil
+		return d.groups(in)
 	}
 	return d.warpgroupProduct(in)
 }
