@@ -215,6 +215,11 @@ func (l *lowerer) dims(pl *plan.Plan) []plan.Dim {
 			note(s.Launch.Grid[:]...)
 			for _, a := range s.Launch.Args {
 				note(a.Value)
+				if a.Map != nil {
+					note(a.Map.Offset)
+					note(a.Map.Dims...)
+					note(a.Map.Strides...)
+				}
 			}
 		}
 	}

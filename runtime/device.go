@@ -118,11 +118,12 @@ type Launch struct {
 type ArgKind uint8
 
 const (
-	ArgPointer ArgKind = iota // 8 bytes, an address
-	ArgI32                    // 4 bytes
-	ArgI64                    // 8 bytes
-	ArgF32                    // 4 bytes
-	ArgF64                    // 8 bytes
+	ArgPointer   ArgKind = iota // 8 bytes, an address
+	ArgI32                      // 4 bytes
+	ArgI64                      // 8 bytes
+	ArgF32                      // 4 bytes
+	ArgF64                      // 8 bytes
+	ArgTensorMap                // TensorMapSize bytes, which the device makes of Map
 )
 
 // Access says what a kernel may do with the memory behind a pointer argument.
@@ -137,10 +138,13 @@ const (
 )
 
 // Arg is one kernel argument. For a pointer, Size is the extent in bytes that the kernel may
-// touch, starting at Bits: the emulator rejects any access outside the extents of the launch.
+// touch, starting at Bits: the emulator rejects any access outside the extents of the launch. A
+// tensor map has the address of its first element, aligned to 16 bytes, the extent that may be
+// read from there, and Access Read.
 type Arg struct {
 	Kind   ArgKind
-	Bits   uint64 // the value, in the low bits
-	Size   int64  // bytes, pointers only
-	Access Access // pointers only
+	Bits   uint64     // the value, in the low bits
+	Size   int64      // bytes, pointers and tensor maps only
+	Access Access     // pointers and tensor maps only
+	Map    *TensorMap // tensor maps only; not to be changed once it was launched with
 }

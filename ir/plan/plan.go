@@ -187,12 +187,27 @@ const (
 	ReadWrite Access = "rw" // in place
 )
 
-// Arg is a kernel argument: a buffer, or a size passed as an integer.
+// Arg is a kernel argument: a buffer, a tensor map of one that is read, or a size passed as an
+// integer.
 type Arg struct {
-	Buffer int    `json:"buffer"` // -1: Value is passed
-	Access Access `json:"access,omitempty"`
-	Value  ir.Dim `json:"value,omitzero"`
-	Bits   int    `json:"bits,omitempty"` // 32 or 64, of Value
+	Buffer int        `json:"buffer"` // -1: Value is passed
+	Access Access     `json:"access,omitempty"`
+	Map    *TensorMap `json:"map,omitempty"`
+	Value  ir.Dim     `json:"value,omitzero"`
+	Bits   int        `json:"bits,omitempty"` // 32 or 64, of Value
+}
+
+// TensorMap describes a tensor in a buffer to the tensor memory accelerator of sm_90 and later,
+// which copies boxes of it to shared memory. Dims, Strides and Box count from the innermost
+// dimension on. What of a box lies outside of the tensor reads as zeros. Tensor maps are the last
+// arguments of a launch.
+type TensorMap struct {
+	DType   string   `json:"dtype"`
+	Offset  ir.Dim   `json:"offset,omitzero"`   // bytes from the buffer's start to the first element
+	Dims    []ir.Dim `json:"dims"`              // elements; 1 to 5 of them
+	Strides []ir.Dim `json:"strides,omitempty"` // bytes, of all dimensions but the innermost
+	Box     []int    `json:"box"`               // elements that one instruction moves, each 1 to 256
+	Swizzle int      `json:"swizzle,omitempty"` // bytes of the span that is mixed in shared memory: 0, 32, 64 or 128
 }
 
 // Copy copies the whole of one buffer to another of the same size.

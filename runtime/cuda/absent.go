@@ -30,4 +30,6 @@ func Count() (int, error) { return 0, errNotBuilt }
 func DriverVersion() (int, error) { return 0, errNotBuilt }
 
 // EncodeTensorMap answers with an UnavailableError in this build.
-func EncodeTensorMap(TensorMap) ([128]byte, error) { return [128]byte{}, errNotBuilt }
+func EncodeTensorMap(runtime.Arg) (encoded [runtime.TensorMapSize]byte, err error) {
+	return encoded, errNotBuilt
+}
