@@ -118,11 +118,12 @@ type NCCL struct {
 	stop    chan struct{}
 	stopped chan struct{}
 
-	module  runtime.Module
-	counter runtime.Kernel
-	mapped  []byte // two counters of 4 bytes: collectives that have finished, on the session's stream and beside
-	at      runtime.Pointer
-	seen    [2]uint32 // that the recorder was told of
+	module   runtime.Module
+	count    runtime.Kernel
+	counters runtime.Pointer // two of 4 bytes: collectives that have finished, on the session's stream and beside
+	mapped   []byte          // what they are, where the host reads it
+	shown    runtime.Pointer // the same for the device
+	seen     [2]uint32       // that the recorder was told of
 }
 
 var (
@@ -152,17 +153,23 @@ func (p *Peers) NCCL(ctx context.Context, device GPU, axes [][]string) (*NCCL, e
 	return n, nil
 }
 
-// counterSize is that of a counter in mapped memory.
+// counterSize is that of a counter.
 const counterSize = 4
 
 func (n *NCCL) prepare(ctx context.Context, axes [][]string) (err error) {
-	if n.mapped, n.at, err = n.device.Mapped(2 * counterSize); err != nil {
+	if n.mapped, n.shown, err = n.device.Mapped(2 * counterSize); err != nil {
 		return fmt.Errorf("memory that a GPU shows its progress in: %w", err)
+	}
+	if n.counters, err = n.device.Alloc(2 * counterSize); err != nil {
+		return fmt.Errorf("memory that a GPU counts its progress in: %w", err)
+	}
+	if err := n.device.Upload(n.counters, make([]byte, 2*counterSize)); err != nil {
+		return err
 	}
 	if n.module, err = n.device.Load(countPTX); err != nil {
 		return err
 	}
-	if n.counter, err = n.module.Kernel("weft_count"); err != nil {
+	if n.count, err = n.module.Kernel("weft_count"); err != nil {
 		return err
 	}
 	for i, list := range axes {
@@ -273,12 +280,15 @@ func (n *NCCL) Collective(ctx context.Context, s runtime.Stream, c runtime.Colle
 		n.peers.Abort(d)
 		return d
 	}
-	at := n.at
+	counter, shown := n.counters, n.shown
 	if c.Async { // another stream: a counter of its own
-		at += counterSize
+		counter, shown = counter+counterSize, shown+counterSize
 	}
-	return n.device.Launch(s, runtime.Launch{Kernel: n.counter, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Label: "progress of collectives",
-		Args: []runtime.Arg{{Kind: runtime.ArgPointer, Bits: uint64(at), Size: counterSize, Access: runtime.ReadWrite}}})
+	return n.device.Launch(s, runtime.Launch{Kernel: n.count, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Label: "progress of collectives",
+		Args: []runtime.Arg{
+			{Kind: runtime.ArgPointer, Bits: uint64(counter), Size: counterSize, Access: runtime.ReadWrite},
+			{Kind: runtime.ArgPointer, Bits: uint64(shown), Size: counterSize, Access: runtime.Write},
+		}})
 }
 
 // local does what a permutation moves within this rank.
@@ -374,7 +384,7 @@ func (n *NCCL) progress() {
 	if r == nil {
 		return
 	}
-	now := n.counters()
+	now := n.finished()
 	left := [2]uint32{now[0] - n.seen[0], now[1] - n.seen[1]}
 	r.FinishEach(func(c runtime.Collective) bool {
 		stream := 0
@@ -390,7 +400,8 @@ func (n *NCCL) progress() {
 	})
 }
 
-func (n *NCCL) counters() (now [2]uint32) {
+// finished counts the collectives that have run, by stream.
+func (n *NCCL) finished() (now [2]uint32) {
 	for i := range now {
 		now[i] = atomic.LoadUint32((*uint32)(unsafe.Pointer(&n.mapped[i*counterSize])))
 	}
@@ -399,7 +410,7 @@ func (n *NCCL) counters() (now [2]uint32) {
 
 // Finished counts the collectives that have run on the device.
 func (n *NCCL) Finished() int64 {
-	now := n.counters()
+	now := n.finished()
 	return int64(now[0]) + int64(now[1])
 }
 
@@ -474,5 +485,5 @@ func (n *NCCL) Close() error {
 			return errors.Join(errs...)
 		}))
 	}
-	return errors.Join(append(errs, n.module.Close())...)
+	return errors.Join(append(errs, n.module.Close(), n.device.Free(n.counters))...)
 }

@@ -94,7 +94,7 @@ func TestNCCLSession(t *testing.T) {
 			var group sync.WaitGroup
 			for rank, p := range peers {
 				group.Go(func() {
-					var device GPU = fakeGPU{emu.New(emu.Options{Memory: 1 << 20, ComputeMajor: 8})}
+					var device GPU = newFakeGPU(emu.New(emu.Options{Memory: 1 << 20, ComputeMajor: 8}))
 					if !graph {
 						device = stuckGPU{device.(fakeGPU), new(int), 3, p.ended}
 					}

@@ -5,6 +5,7 @@ package comm
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -13,8 +14,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -23,7 +26,18 @@ import (
 )
 
 // fakeGPU is an emulated device with what NCCL needs beside.
-type fakeGPU struct{ *emu.Device }
+type fakeGPU struct {
+	*emu.Device
+	mapped *[]mapping
+}
+
+// mapping is memory of the host and what the emulator has in its place.
+type mapping struct {
+	host   []uint32
+	device []byte
+}
+
+func newFakeGPU(d *emu.Device) fakeGPU { return fakeGPU{d, new([]mapping)} }
 
 // Alloc gives memory that counts as written: the library of the test moves nothing.
 func (g fakeGPU) Alloc(size int64) (runtime.Pointer, error) {
@@ -36,13 +50,50 @@ func (g fakeGPU) Alloc(size int64) (runtime.Pointer, error) {
 
 func (g fakeGPU) StreamHandle(s runtime.Stream) (uintptr, error) { return 0x100 + uintptr(s), nil }
 func (g fakeGPU) Do(f func() error) error                        { return f() }
+
+// Mapped gives memory that kernels may only write: the emulator refuses to load what nothing has written.
 func (g fakeGPU) Mapped(size int64) ([]byte, runtime.Pointer, error) {
-	at, err := g.Alloc(size)
+	at, err := g.Device.Alloc(size)
 	if err != nil {
 		return nil, 0, err
 	}
-	host, err := g.Host(at, size, runtime.ReadWrite)
-	return host, at, err
+	device, err := g.Host(at, size, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	host := make([]uint32, size/4)
+	*g.mapped = append(*g.mapped, mapping{host, device})
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(host))), size), at, nil
+}
+
+// show brings what kernels wrote to mapped memory to the host, where others read meanwhile.
+func (g fakeGPU) show() {
+	for _, m := range *g.mapped {
+		for i := range m.host {
+			atomic.StoreUint32(&m.host[i], binary.NativeEndian.Uint32(m.device[4*i:]))
+		}
+	}
+}
+
+func (g fakeGPU) Launch(s runtime.Stream, l runtime.Launch) error {
+	defer g.show()
+	return g.Device.Launch(s, l)
+}
+
+func (g fakeGPU) EndCapture(s runtime.Stream) (runtime.Graph, error) {
+	graph, err := g.Device.EndCapture(s)
+	return fakeGraph{graph, g}, err
+}
+
+// fakeGraph shows after each run what its kernels wrote.
+type fakeGraph struct {
+	runtime.Graph
+	device fakeGPU
+}
+
+func (g fakeGraph) Replay(s runtime.Stream) error {
+	defer g.device.show()
+	return g.Graph.Replay(s)
 }
 
 // fakeNCCL builds the library of the test and has WEFT_NCCL name it. It gives the file of its calls.
@@ -77,7 +128,7 @@ func ncclRanks(t *testing.T, m ir.Mesh, axes [][]string, timeout time.Duration) 
 	var group sync.WaitGroup
 	for rank, p := range peers {
 		group.Go(func() {
-			list[rank], errs[rank] = p.NCCL(context.Background(), fakeGPU{emu.New(emu.Options{Memory: 1 << 20})}, axes)
+			list[rank], errs[rank] = p.NCCL(context.Background(), newFakeGPU(emu.New(emu.Options{Memory: 1 << 20})), axes)
 		})
 	}
 	group.Wait()

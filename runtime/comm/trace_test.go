@@ -75,7 +75,7 @@ func traceSession(p *Peers, o runtime.Options, art *artifact.Artifact) (r trace.
 	if err != nil {
 		return r, err
 	}
-	device := clockedGPU{lentGPU{fakeGPU{d}}, marks}
+	device := clockedGPU{lentGPU{newFakeGPU(d)}, marks}
 	n, err := p.NCCL(context.Background(), device, [][]string{{"x"}})
 	if err != nil {
 		return r, err
