@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"weft/ir"
+	"weft/ir/plan"
 )
 
 // TensorMap describes a tensor in global memory to the tensor memory accelerator of sm_90 and
@@ -109,21 +110,12 @@ const (
 	Promotion256
 )
 
-// Limits of tensor maps, which are the driver's.
-const (
-	maxMapRank   = 5
-	maxMapDim    = 1 << 32
-	maxMapStride = 1<<40 - 1
-	maxMapBox    = 256
-	mapAlignment = 16 // bytes, of addresses, strides and the innermost extent of a box
-)
-
 // Check rejects what cuTensorMapEncodeTiled does, so that all devices refuse alike.
 func (m *TensorMap) Check() error {
 	rank := len(m.Dims)
 	switch {
-	case rank < 1 || rank > maxMapRank:
-		return fmt.Errorf("a tensor map of %d dimensions: 1 to %d are possible", rank, maxMapRank)
+	case rank < 1 || rank > plan.MaxMapRank:
+		return fmt.Errorf("a tensor map of %d dimensions: 1 to %d are possible", rank, plan.MaxMapRank)
 	case len(m.Strides) != rank-1:
 		return fmt.Errorf("a tensor map of %d dimensions has %d strides: one fewer is needed", rank, len(m.Strides))
 	case len(m.Box) != rank:
@@ -132,23 +124,23 @@ func (m *TensorMap) Check() error {
 		return errors.New("a tensor map of an unknown type, swizzle or promotion")
 	}
 	for i, n := range m.Box {
-		if n < 1 || n > maxMapBox {
-			return fmt.Errorf("a tensor map with a box of %d elements in dimension %d: 1 to %d are possible", n, i, maxMapBox)
+		if n < 1 || n > plan.MaxMapBox {
+			return fmt.Errorf("a tensor map with a box of %d elements in dimension %d: 1 to %d are possible", n, i, plan.MaxMapBox)
 		}
 	}
 	inner := int(m.Box[0]) * m.Type.Size()
-	if span := m.Swizzle.Span(); inner%mapAlignment != 0 || span > 0 && inner > span {
+	if span := m.Swizzle.Span(); inner%plan.MapAlignment != 0 || span > 0 && inner > span {
 		return fmt.Errorf("a tensor map with a box of %d bytes in dimension 0, which must be a multiple of %d, and no more than the %d of a swizzle",
-			inner, mapAlignment, span)
+			inner, plan.MapAlignment, span)
 	}
 	for i, n := range m.Dims {
-		if n > maxMapDim {
-			return fmt.Errorf("a tensor map of %d elements in dimension %d: at most %d are possible", n, i, uint64(maxMapDim))
+		if n > plan.MaxMapDim {
+			return fmt.Errorf("a tensor map of %d elements in dimension %d: at most %d are possible", n, i, uint64(plan.MaxMapDim))
 		}
 	}
 	for i, n := range m.Strides {
-		if !m.Empty() && (n == 0 || n%mapAlignment != 0 || n > maxMapStride) {
-			return fmt.Errorf("a tensor map with a stride of %d bytes in dimension %d, which must be a multiple of %d, and above 0 and below 2⁴⁰", n, i+1, mapAlignment)
+		if !m.Empty() && (n == 0 || n%plan.MapAlignment != 0 || n > plan.MaxMapStride) {
+			return fmt.Errorf("a tensor map with a stride of %d bytes in dimension %d, which must be a multiple of %d, and above 0 and below 2⁴⁰", n, i+1, plan.MapAlignment)
 		}
 	}
 	return nil
@@ -193,8 +185,8 @@ func (a Arg) CheckMap() error {
 	switch extent := a.Map.Extent(); {
 	case a.Access != Read:
 		return errors.New("a tensor map is only read")
-	case a.Bits%mapAlignment != 0:
-		return fmt.Errorf("a tensor map at address %#x, which is not aligned to %d bytes", a.Bits, mapAlignment)
+	case a.Bits%plan.MapAlignment != 0:
+		return fmt.Errorf("a tensor map at address %#x, which is not aligned to %d bytes", a.Bits, plan.MapAlignment)
 	case extent > a.Size:
 		return fmt.Errorf("a tensor map of %d bytes in memory of %d", extent, a.Size)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weft/ir"
+	"weft/ir/plan"
 )
 
 func goodMap() TensorMap {
@@ -62,7 +63,7 @@ func TestTensorMapArgument(t *testing.T) {
 		{"empty", func(a *Arg) { a.Map.Dims[0], a.Size = 0, 0 }, ""},
 		{"beyond all counting", func(a *Arg) {
 			a.Map.Dims = []uint64{1 << 32, 1 << 32}
-			a.Map.Strides[0] = maxMapStride &^ 15
+			a.Map.Strides[0] = plan.MaxMapStride &^ 15
 		}, "9223372036854775807 bytes"},
 	} {
 		m := goodMap()

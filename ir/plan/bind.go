@@ -22,11 +22,12 @@ type Bound struct {
 
 // BoundStep is what a step evaluates to.
 type BoundStep struct {
-	Grid    [3]int64 // of a launch
-	Values  []int64  // of a launch, by argument: the passed values
-	Empty   bool     // nothing is to be done: an empty grid, or no bytes
-	Pattern []byte   // of a fill
-	Count   int64    // of a fill: how often the pattern is written
+	Grid    [3]int64    // of a launch
+	Values  []int64     // of a launch, by argument: the passed values
+	Maps    []*BoundMap // of a launch, by argument: the tensor maps; nil for none
+	Empty   bool        // nothing is to be done: an empty grid, or no bytes
+	Pattern []byte      // of a fill
+	Count   int64       // of a fill: how often the pattern is written
 }
 
 // gridLimits are CUDA's, by axis.
@@ -129,33 +130,51 @@ func (b *Bound) step(i int, s Step) (err error) {
 }
 
 func (b *Bound) launch(to *BoundStep, l *Launch) (err error) {
-	what := l.Label
-	if what == "" {
-		what = "kernel " + l.Kernel
-	}
-	for axis, d := range l.Grid {
-		if to.Grid[axis], err = b.size(what, d, math.MinInt64, gridLimits[axis]); err != nil {
-			return err
-		}
-		to.Empty = to.Empty || to.Grid[axis] <= 0
+	what := l.what()
+	if to.Empty, err = b.grid(to, l); err != nil {
+		return err
 	}
 	to.Values = make([]int64, len(l.Args))
 	if to.Empty {
 		return nil // the values do not matter
 	}
 	for k, a := range l.Args {
-		if a.Buffer >= 0 {
-			continue
+		switch {
+		case a.Map != nil:
+			if to.Maps == nil {
+				to.Maps = make([]*BoundMap, len(l.Args))
+			}
+			to.Maps[k], err = b.tensorMap(what, a.Map, b.Sizes[a.Buffer])
+		case a.Buffer >= 0:
+		case a.Bits == 32:
+			to.Values[k], err = b.size(what, a.Value, math.MinInt32, math.MaxInt32)
+		default:
+			to.Values[k], err = b.size(what, a.Value, math.MinInt64, math.MaxInt64)
 		}
-		low, high := int64(math.MinInt64), int64(math.MaxInt64)
-		if a.Bits == 32 {
-			low, high = math.MinInt32, math.MaxInt32
-		}
-		if to.Values[k], err = b.size(what, a.Value, low, high); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// grid evaluates the grid of a launch. An empty one has no blocks.
+func (b *Bound) grid(to *BoundStep, l *Launch) (empty bool, err error) {
+	for axis, d := range l.Grid {
+		if to.Grid[axis], err = b.size(l.what(), d, math.MinInt64, gridLimits[axis]); err != nil {
+			return false, err
+		}
+		empty = empty || to.Grid[axis] <= 0
+	}
+	return empty, nil
+}
+
+// what names the launch in messages.
+func (l *Launch) what() string {
+	if l.Label != "" {
+		return l.Label
+	}
+	return "kernel " + l.Kernel
 }
 
 // Memory is what a bound plan needs, in bytes.

@@ -17,7 +17,7 @@ package plan
 import "weft/ir"
 
 // Version is the schema of plans. Readers refuse another major version.
-const Version = "1.0"
+const Version = "1.1"
 
 // Plan is the launch plan of one entry for one target.
 type Plan struct {
@@ -195,19 +195,6 @@ type Arg struct {
 	Map    *TensorMap `json:"map,omitempty"`
 	Value  ir.Dim     `json:"value,omitzero"`
 	Bits   int        `json:"bits,omitempty"` // 32 or 64, of Value
-}
-
-// TensorMap describes a tensor in a buffer to the tensor memory accelerator of sm_90 and later,
-// which copies boxes of it to shared memory. Dims, Strides and Box count from the innermost
-// dimension on. What of a box lies outside of the tensor reads as zeros. Tensor maps are the last
-// arguments of a launch.
-type TensorMap struct {
-	DType   string   `json:"dtype"`
-	Offset  ir.Dim   `json:"offset,omitzero"`   // bytes from the buffer's start to the first element
-	Dims    []ir.Dim `json:"dims"`              // elements; 1 to 5 of them
-	Strides []ir.Dim `json:"strides,omitempty"` // bytes, of all dimensions but the innermost
-	Box     []int    `json:"box"`               // elements that one instruction moves, each 1 to 256
-	Swizzle int      `json:"swizzle,omitempty"` // bytes of the span that is mixed in shared memory: 0, 32, 64 or 128
 }
 
 // Copy copies the whole of one buffer to another of the same size.

@@ -238,7 +238,7 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
-	for _, f := range meshFaults {
+	for _, f := range slices.Concat(meshFaults, mapFaults) {
 		covered[f.rule] = true
 	}
 	source, err := os.ReadFile("verify.go")
@@ -454,6 +454,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte(sampleText(f)))
 	f.Add([]byte(controlText(f)))
 	f.Add([]byte(meshEdited(f)))
+	f.Add([]byte(mapsEdited(f)))
 	peer := decode(f, ranksEdited(f))
 	for _, test := range damages {
 		f.Add([]byte(ranksEdited(f, test.edits...)))

@@ -178,9 +178,12 @@ func (l *Launch) String() string {
 	return s + " (" + strings.Join(args, ", ") + ")" + comment(l.Label)
 }
 
-// String prints access and buffer, or width and value.
+// String prints access and buffer, a tensor map of a buffer, or width and value.
 func (a Arg) String() string {
-	if a.Buffer == -1 {
+	switch {
+	case a.Map != nil:
+		return fmt.Sprintf("map %d %s", a.Buffer, a.Map)
+	case a.Buffer == -1:
 		return fmt.Sprintf("i%d %s", a.Bits, a.Value)
 	}
 	return fmt.Sprintf("%s %d", a.Access, a.Buffer)

@@ -12,8 +12,8 @@ package plan
 //	     other buffer names, and have its size. After lists distinct earlier arena buffers, and
 //	     only arena buffers have it.
 //	P5   A step has exactly one kind. Steps are nested at most 32 deep.
-//	P6   Steps name buffers of the table. An argument is a buffer with an access, or a value of
-//	     32 or 64 bits.
+//	P6   Steps name buffers of the table. An argument is a buffer with an access, a tensor map of
+//	     one that is read, or a value of 32 or 64 bits.
 //	P7   Memory is written before it is read, on every way: what one branch of an if writes, or
 //	     the body of a while, is not written after it. Inputs are written from the start.
 //	P8   An input is written only if it reads a state that an output replaces.
@@ -39,6 +39,14 @@ package plan
 //	     that ranks divide has on one rank the shape that its sharding gives.
 //	P16  The buffers of a collective differ and have the sizes that its kind asks for, whole
 //	     elements, the same on all ranks.
+//	P21  A tensor map comes after all arguments that are none, and the launch only reads its
+//	     buffer. It has an element type of 1, 2, 4 or 8 bytes that is not complex, 1 to 5 dims, a
+//	     stride for each but the innermost, a box of 1 to 256 elements in each, and a swizzle of 0,
+//	     32, 64 or 128.
+//	P22  The innermost extent of a tensor map's box is a multiple of 16 bytes, and no more than its
+//	     swizzle if it has one. Its offset and strides are multiples of 16 at every size.
+//	P23  A tensor map lies inside its buffer with all dims as close to 1 as their bounds allow, and
+//	     with all as close to 4096. Bind holds it to the sizes of a run.
 //
 // Those of all ranks of a mesh together, P18 to P20, head ranks.go.
 
@@ -51,7 +59,7 @@ import (
 	"weft/ir/diag"
 )
 
-// Verify checks the plan against the rules P1 to P17. kernels gives the number of parameters
+// Verify checks the plan against the rules P1 to P17 and P21 to P23. kernels gives the number of parameters
 // of a kernel; nil leaves the kernels out. The error is a diag.List of at most 20 diagnostics
 // (W5003) with the rule's number and the place.
 func Verify(p *Plan, kernels func(name string) (params int, ok bool)) error {
@@ -319,8 +327,8 @@ func (v *verifier) launch(place string, l *Launch) {
 	}
 	uses := map[int]int{}
 	for k, a := range l.Args {
-		isValue := a.Buffer == -1 && (a.Bits == 32 || a.Bits == 64) && a.Access == ""
-		isBuffer := a.Buffer != -1 && a.Bits == 0 && a.Value.IsZero() && (a.Access == Read || a.Access == Write || a.Access == ReadWrite)
+		isValue := a.Buffer == -1 && (a.Bits == 32 || a.Bits == 64) && a.Access == "" && a.Map == nil
+		isBuffer := a.Buffer != -1 && a.Bits == 0 && a.Value.IsZero() && (a.Access == Read || a.Map == nil && (a.Access == Write || a.Access == ReadWrite))
 		switch {
 		case isValue:
 			v.declared(place, a.Value)
@@ -335,6 +343,7 @@ func (v *verifier) launch(place string, l *Launch) {
 			v.fail(13, place, "argument %d writes buffer %d, which is another argument too", k, a.Buffer)
 		}
 	}
+	v.tensorMaps(place, l)
 }
 
 // dataflow checks P7, P8 and P9.
