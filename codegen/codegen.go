@@ -256,6 +256,10 @@ func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.La
 	for _, d := range k.Sizes {
 		launch.Args = append(launch.Args, plan.Arg{Buffer: -1, Value: d, Bits: k.Index.Bits()})
 	}
+	for _, m := range k.Maps {
+		launch.Args = append(launch.Args, plan.Arg{Buffer: buffers.of(op.Operands[m.Operand]), Access: plan.Read, Map: &plan.TensorMap{
+			DType: m.DType.String(), Offset: m.Offset, Dims: m.Dims, Strides: m.Strides, Box: m.Box, Swizzle: m.Swizzle}})
+	}
 	return launch, nil
 }
 

@@ -79,6 +79,7 @@ const (
 	Asm      // an instruction of the catalogue; Instruction, Results
 	Part     // result Imm of an Asm of several
 	Address  // of element Args[0] of Buffer
+	Map      // address of tensor map Imm
 	HalfBits // I16: the bits of an F16 or BF16 (Imm: ir.DType) held in F32
 	BitsHalf // the F32 that holds the F16 or BF16 (Imm: ir.DType) of an I16's bits
 )

@@ -21,7 +21,7 @@ type group struct {
 
 // Build makes the kernel of a kernel operation. Its parameters are a pointer for each operand
 // of the operation, a pointer for each result, then the sizes in Kernel.Sizes. With warpgroups it
-// is for targets that have them.
+// is for targets that have them. The parameters in Kernel.Maps come last.
 func Build(p *ir.Program, e *ir.Entry, op *ir.Op, warpgroups bool) (k *Kernel, err error) {
 	attrs := op.Attrs.(*ir.KernelAttrs)
 	err = ir.Try(func() {
@@ -50,7 +50,9 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op, warpgroups bool) (k *Kernel, e
 			if g.anchor == nil {
 				panic("BUG: contract group without contraction")
 			}
-			if g.warpgroup {
+			if g.warpgroup && g.schedule.Blocks > 0 {
+				g.buildBulk()
+			} else if g.warpgroup {
 				g.buildWarpgroups()
 			} else if g.schedule.Stages > 0 {
 				g.buildMMA()

@@ -232,9 +232,12 @@ func (c *mma) matrixTF32(t *mmaTile, stage, row *Expr, k int, lhs bool) []*Expr 
 // slabRows is the number of a warp's rows that go through shared memory together at the end.
 const slabRows = 16
 
+// overTiles tells whether results leave through the memory of the operands' tiles: not where the next ones arrive there meanwhile.
+func (c *mma) overTiles() bool { return c.lhs.panels && c.s.Blocks == 0 }
+
 // slabColumns is the number of columns that do so: 64 at most, or all where the memory of the operands has room for them.
 func (c *mma) slabColumns() int {
-	if c.lhs.panels {
+	if c.overTiles() {
 		return c.s.WarpN
 	}
 	return min(c.s.WarpN, 64)
@@ -252,8 +255,11 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	slab := c.slabColumns()
 	pitch := c.stagePitch()
 	warps := int64(s.Threads / 32)
+	if s.Blocks > 0 {
+		warps-- // the last one copies
+	}
 	stage := b.SharedArray(ir.F32, warps*slabRows*pitch)
-	if c.lhs.panels {
+	if c.overTiles() {
 		stage.Over = c.lhs.shared // and the rest of the tiles, which every warp has done with
 	}
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
@@ -263,7 +269,7 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	together := func() { b.Do("bar.warp.sync", b.Int(ir.I32, -1)) }
 	for m := 0; m < s.WarpM; m += slabRows {
 		for first := 0; first < s.WarpN; first += slab {
-			if m+first > 0 {
+			if m+first > 0 || c.s.Blocks > 0 {
 				together()
 			}
 			for n := 0; n < slab; n += 8 {

@@ -8,11 +8,13 @@ import (
 
 // Kernel is one loop-level kernel.
 type Kernel struct {
-	Threads int       // a block
-	Grid    [3]ir.Dim // blocks, as sizes of the launch
-	Buffers []*Buffer // global ones are the leading parameters, in this order
-	Sizes   []ir.Dim  // the parameters after them, of the builder's index type
+	Threads int          // a block
+	Grid    [3]ir.Dim    // blocks, as sizes of the launch
+	Buffers []*Buffer    // global ones are the leading parameters, in this order
+	Sizes   []ir.Dim     // the parameters after them, of the builder's index type
+	Maps    []*TensorMap // the last parameters
 	Index   ir.DType
+	Cluster int // blocks of a cluster; 0 without clusters
 	Shared  []*Buffer
 	Body    []Stmt
 }

@@ -29,7 +29,7 @@ type emitter struct {
 	fn         *ir.Func
 	kernel     *kernel.Kernel
 	name       string
-	params     []value.Value // buffers, then sizes
+	params     []value.Value // buffers, sizes, then tensor maps
 	shared     map[*kernel.Buffer]value.Value
 	intrinsics map[string]*ir.Func
 	scopes     []*scope // innermost last
@@ -62,6 +62,12 @@ func Emit(k *kernel.Kernel, name string) *ir.Module {
 	for i := range k.Sizes {
 		params = append(params, ir.NewParam(fmt.Sprintf("n%d", i), intType(k.Index)))
 	}
+	for i := range k.Maps {
+		t := types.NewArray(tensorMapBytes, types.I8)
+		p := ir.NewParam(fmt.Sprintf("m%d", i), types.NewPointer(t))
+		p.Attrs = append(p.Attrs, ir.Byval{Typ: t}, ir.Align(tensorMapAlign))
+		params = append(params, p)
+	}
 	e.fn = e.module.NewFunc(name, types.Void, params...)
 	e.fn.CallingConv = enum.CallingConvPTXKernel
 	for _, p := range params {
@@ -82,13 +88,29 @@ func Emit(k *kernel.Kernel, name string) *ir.Module {
 	return e.module
 }
 
+// A tensor map is 128 bytes, of which kernels need the address.
+const (
+	tensorMapBytes = 128
+	tensorMapAlign = 64
+)
+
 // annotate tells the number of threads a block, and that one block a multiprocessor is enough:
 // together they allow as many registers as the block can have. Without the latter ptxas stops
-// at fewer and spills.
+// at fewer and spills. Tensor maps stay where the launch put them.
 func (e *emitter) annotate() {
 	tuple := &metadata.Tuple{MetadataID: 0, Fields: []metadata.Field{
 		e.fn, &metadata.String{Value: "reqntidx"}, constant.NewInt(types.I32, int64(e.kernel.Threads)),
 		&metadata.String{Value: "minctasm"}, constant.NewInt(types.I32, 1)}}
+	if e.kernel.Cluster > 0 {
+		tuple.Fields = append(tuple.Fields, &metadata.String{Value: "maxclusterrank"}, constant.NewInt(types.I32, int64(e.kernel.Cluster)))
+	}
+	if n := len(e.kernel.Maps); n > 0 {
+		places := &metadata.Tuple{MetadataID: -1}
+		for i := range n {
+			places.Fields = append(places.Fields, constant.NewInt(types.I32, int64(len(e.params)-n+i+1)))
+		}
+		tuple.Fields = append(tuple.Fields, &metadata.String{Value: "grid_constant"}, places)
+	}
 	e.module.MetadataDefs = append(e.module.MetadataDefs, tuple)
 	e.module.NamedMetadataDefs["nvvm.annotations"] = &metadata.NamedDef{Name: "nvvm.annotations", Nodes: []metadata.Node{tuple}}
 }
