@@ -3,6 +3,7 @@
 collectives.py FOLDER RANKS                     writes the programs
 collectives.py --inputs KIND_BYTES RANKS FILE   writes the inputs of one: zeros
 collectives.py --table RESULTS                  prints what multi.sh measured
+collectives.py --steps                          the options of weft bench: as many steps as PyTorch takes
 
 FOLDER/KIND_BYTES.weft each: several collectives of one size, of different inputs, one after the other. BYTES is the size of
 the whole tensor in bfloat16: what all_reduce sums, all_gather gives and reduce_scatter takes.
@@ -12,6 +13,7 @@ import os
 import struct
 import sys
 
+WARMUP, STEPS = 50, 100  # of both sides
 SIZES = [1 << 10, 16 << 10, 256 << 10, 4 << 20, 64 << 20, 1 << 30]
 
 
@@ -57,19 +59,25 @@ def table(results):
     print('|---|---|---|---|---|---|---|')
     with open(os.path.join(results, 'comm.torch.jsonl')) as f:
         rows = [json.loads(line) for line in f if line.startswith('{')]
+    clocks = set()
     for row in sorted(rows, key=lambda r: (r['collective'], r['bytes'])):
         try:
             with open(os.path.join(results, f'comm.{row["collective"]}_{row["bytes"]}.json')) as f:
-                weft = json.load(f)['step']['median_ms'] * 1e3 / count(row['bytes'])
+                report = json.load(f)
+            weft = report['step']['median_ms'] * 1e3 / count(row['bytes'])
+            clocks.add(report['clock'])
         except (OSError, ValueError, KeyError):
             continue
         eager, graph = row['eager_us'], row['graph_us']
         print(f'| {row["collective"]} | {row["bytes"]} | {weft:.2f} | {eager} | {graph} | {eager / weft:.2f} | {graph / weft:.2f} |')
+    print(f'PyTorch by device events, weft by {" and ".join(sorted(clocks))}')
 
 
 if __name__ == '__main__':
     if sys.argv[1] == '--inputs':
         inputs(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    elif sys.argv[1] == '--steps':
+        print(f'--warmup {WARMUP} --steps {STEPS}')
     elif sys.argv[1] == '--table':
         table(sys.argv[2])
     else:

@@ -86,7 +86,8 @@ case $parts in *" comm "*)
 	for artifact in "$folder"/comm/*.weft; do
 		name=$(basename "$artifact" .weft)
 		"$python" "$here/collectives.py" --inputs "$name" "$ranks" "$results/in.safetensors"
-		timeout 90 "$weft" bench "$artifact" --device cuda --inputs "$results/in.safetensors" --warmup 200 --steps 200 --json >"$results/comm.$name.json" 2>"$results/comm.$name.log" ||
+		# shellcheck disable=SC2046
+		timeout 90 "$weft" bench "$artifact" --device cuda --inputs "$results/in.safetensors" $("$python" "$here/collectives.py" --steps) --json >"$results/comm.$name.json" 2>"$results/comm.$name.log" ||
 			head -n 1 "$results/comm.$name.log"
 	done
 	rm -f "$results/in.safetensors"

@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 
-from collectives import SIZES, count
+from collectives import SIZES, STEPS, WARMUP, count
 
 rank, world = int(os.environ['RANK']), int(os.environ['WORLD_SIZE'])
 device = torch.device('cuda', int(os.environ['LOCAL_RANK']))
@@ -51,11 +51,11 @@ def comm():
             def step():
                 for w, s in zip(wholes, shares):
                     call(w, s)
-            eager = median(step) / n
+            eager = median(step, STEPS, WARMUP) / n
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph):
                 step()
-            say(collective=kind, bytes=size, eager_us=round(eager * 1e3, 2), graph_us=round(median(graph.replay) / n * 1e3, 2))
+            say(collective=kind, bytes=size, eager_us=round(eager * 1e3, 2), graph_us=round(median(graph.replay, STEPS, WARMUP) / n * 1e3, 2))
             del graph
 
 
