@@ -369,6 +369,8 @@ func (b *Binding) command(i int, step plan.Step) command {
 	}
 	for k, a := range step.Launch.Args {
 		switch {
+		case a.Map != nil:
+			l.Args[k] = mapArg(a.Map, bound.Maps[k], b.pointers[a.Buffer])
 		case a.Buffer >= 0:
 			l.Args[k] = Arg{Kind: ArgPointer, Bits: uint64(b.pointers[a.Buffer]), Size: b.bound.Sizes[a.Buffer], Access: accesses[a.Access]}
 		case a.Bits == 32:

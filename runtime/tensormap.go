@@ -192,3 +192,22 @@ func (a Arg) CheckMap() error {
 	}
 	return nil
 }
+
+// mapArg is the argument that a plan's tensor map, as it evaluates, stands for in a buffer.
+func mapArg(m *plan.TensorMap, bound *plan.BoundMap, buffer Pointer) Arg {
+	dtype, known := ir.ParseDType(m.DType)
+	kind, ok := TensorTypeOf(dtype)
+	swizzle, exists := SwizzleOf(m.Swizzle)
+	if !known || !ok || !exists {
+		panic(fmt.Sprintf("BUG: a tensor map %s in a verified plan", m))
+	}
+	t := &TensorMap{Type: kind, Dims: bound.Dims, Strides: bound.Strides, Box: make([]uint32, len(m.Box)), Swizzle: swizzle, Promotion: mapPromotion}
+	for i, n := range m.Box {
+		t.Box[i] = uint32(n)
+	}
+	return Arg{Kind: ArgTensorMap, Bits: uint64(buffer) + uint64(bound.Offset), Size: bound.Size, Access: Read, Map: t}
+}
+
+// mapPromotion is that of plans: the rows of a box are mostly 128 bytes, one line of the L2 cache, of a
+// tensor whose next columns are copied next.
+const mapPromotion = Promotion256

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"weft/ir/plan"
@@ -193,9 +194,10 @@ func (b *Binding) span(steps []plan.Step, number int) trace.Span {
 	case step.Launch != nil:
 		s.Kind, s.Name, s.Label = trace.Kernel, step.Launch.Kernel, step.Launch.Label
 		s.FLOPs, _ = step.Launch.FLOPs.Eval(b.bound.Dims) // for people: 0 where it cannot be told
-		for _, a := range step.Launch.Args {
+		for k, a := range step.Launch.Args {
+			same := func(other plan.Arg) bool { return other.Buffer == a.Buffer }
 			switch {
-			case a.Buffer < 0:
+			case a.Buffer < 0 || a.Map != nil && slices.ContainsFunc(step.Launch.Args[:k], same):
 			case a.Access == plan.ReadWrite:
 				s.Bytes += 2 * sizes[a.Buffer]
 			default:

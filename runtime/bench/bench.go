@@ -255,20 +255,31 @@ func launchKey(l runtime.Launch) string {
 	var b strings.Builder
 	fmt.Fprint(&b, l.Kernel.Name(), l.Grid, l.Block, l.Shared)
 	for _, a := range l.Args {
-		if a.Kind == runtime.ArgPointer {
+		switch a.Kind {
+		case runtime.ArgPointer:
 			fmt.Fprint(&b, " ", a.Size)
-		} else {
+		case runtime.ArgTensorMap:
+			fmt.Fprint(&b, " ", a.Size, *a.Map)
+		default:
 			fmt.Fprint(&b, " =", a.Bits)
 		}
 	}
 	return b.String()
 }
 
-// bytesOf sums the extents of pointer arguments; what is read and written counts twice.
+// bytesOf sums the extents of pointer arguments, and of tensor maps of what no argument before them
+// has; what is read and written counts twice.
 func bytesOf(l runtime.Launch) int64 {
 	total := int64(0)
-	for _, a := range l.Args {
-		if a.Kind != runtime.ArgPointer {
+	for k, a := range l.Args {
+		if a.Kind != runtime.ArgPointer && a.Kind != runtime.ArgTensorMap {
+			continue
+		}
+		before := func(other runtime.Arg) bool {
+			memory := other.Kind == runtime.ArgPointer || other.Kind == runtime.ArgTensorMap
+			return memory && other.Bits <= a.Bits && a.Bits-other.Bits < uint64(other.Size)
+		}
+		if a.Kind == runtime.ArgTensorMap && slices.ContainsFunc(l.Args[:k], before) {
 			continue
 		}
 		total += a.Size

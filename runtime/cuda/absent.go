@@ -28,8 +28,3 @@ func Count() (int, error) { return 0, errNotBuilt }
 
 // DriverVersion answers with an UnavailableError in this build.
 func DriverVersion() (int, error) { return 0, errNotBuilt }
-
-// EncodeTensorMap answers with an UnavailableError in this build.
-func EncodeTensorMap(runtime.Arg) (encoded [runtime.TensorMapSize]byte, err error) {
-	return encoded, errNotBuilt
-}

@@ -44,6 +44,8 @@ type Device struct {
 	memory     map[cu.DevicePtr]bool // allocations to free with the device
 	open       map[io.Closer]bool    // modules and graphs to close with it
 	filler     runtime.Kernel        // see fill8
+	encodings  map[mapKey]encodedMap // of tensor maps
+	zeros      runtime.Pointer       // zeroBytes of zeros, see nothing
 	capturing  bool
 	pending    pending
 	before     pending // what was pending when the capture began
@@ -69,7 +71,7 @@ func Open(ordinal int) (*Device, error) {
 	if err != nil {
 		return nil, named("cuDeviceGet", err)
 	}
-	d := &Device{device: device, memory: map[cu.DevicePtr]bool{}, open: map[io.Closer]bool{}}
+	d := &Device{device: device, memory: map[cu.DevicePtr]bool{}, open: map[io.Closer]bool{}, encodings: map[mapKey]encodedMap{}}
 	if d.properties, err = properties(device); err != nil {
 		return nil, err
 	}
@@ -79,8 +81,17 @@ func Open(ordinal int) (*Device, error) {
 	if err := d.Do(d.makeStreams); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	if d.zeros, err = d.Alloc(zeroBytes); err == nil {
+		err = d.Upload(d.zeros, make([]byte, zeroBytes))
+	}
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	return d, nil
 }
+
+// zeroBytes are enough for an element of any type.
+const zeroBytes = 16
 
 func (d *Device) makeStreams() (err error) {
 	if err := check("cuCtxGetCurrent", C.cuCtxGetCurrent(&d.current)); err != nil {

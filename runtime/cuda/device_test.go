@@ -4,8 +4,6 @@ package cuda
 
 import (
 	"debug/elf"
-	_ "embed"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -208,54 +206,6 @@ func TestElapsed(t *testing.T) {
 	must(t, "Synchronize", d.Synchronize())
 	if _, err := d.Elapsed(e, e); err == nil {
 		t.Error("an event of two Synchronize before still has a time")
-	}
-}
-
-//go:embed testdata/tma.ptx
-var tma []byte
-
-// A map made by EncodeTensorMap moves the box it describes, zeros for what lies outside.
-func TestTensorMap(t *testing.T) {
-	d := openDevice(t)
-	defer d.Close()
-	if p := d.Properties(); p.ComputeMajor < 9 {
-		t.Skipf("sm_%d%d has no tensor memory accelerator", p.ComputeMajor, p.ComputeMinor)
-	}
-	const width, height = 64, 24
-	data := make([]byte, 0, 4*width*height)
-	for i := range width * height {
-		data = binary.LittleEndian.AppendUint32(data, uint32(i+1))
-	}
-	memory, err := d.Alloc(int64(len(data)))
-	must(t, "Alloc", err)
-	must(t, "Upload", d.Upload(memory, data))
-	encoded, err := EncodeTensorMap(runtime.Arg{
-		Kind: runtime.ArgTensorMap, Bits: uint64(memory), Size: int64(len(data)), Access: runtime.Read, Map: &runtime.TensorMap{
-			Type: runtime.TensorU32, Dims: []uint64{width, height}, Strides: []uint64{4 * width}, Box: []uint32{16, 8}}})
-	must(t, "EncodeTensorMap", err)
-	table, err := d.Alloc(128)
-	must(t, "Alloc", err)
-	must(t, "Upload", d.Upload(table, encoded[:]))
-	result, err := d.Alloc(512)
-	must(t, "Alloc", err)
-	m, err := d.Load(tma)
-	must(t, "Load", err)
-	k, err := m.Kernel("box")
-	must(t, "Kernel", err)
-	const x, y = 56, 20 // the box leaves the tensor on both sides
-	must(t, "Launch", d.Launch(0, runtime.Launch{Kernel: k, Grid: [3]int{1, 1, 1}, Block: [3]int{128, 1, 1}, Args: []runtime.Arg{
-		{Bits: uint64(table), Size: 128, Access: runtime.Read}, {Bits: uint64(result), Size: 512, Access: runtime.Write},
-		{Kind: runtime.ArgI32, Bits: x}, {Kind: runtime.ArgI32, Bits: y}}}))
-	got := make([]byte, 512)
-	must(t, "Download", d.Download(got, result))
-	for i := range 128 {
-		want := uint32(0)
-		if row, column := y+i/16, x+i%16; row < height && column < width {
-			want = uint32(row*width + column + 1)
-		}
-		if v := binary.LittleEndian.Uint32(got[4*i:]); v != want {
-			t.Fatalf("element %d is %d, want %d", i, v, want)
-		}
 	}
 }
 

@@ -6,14 +6,23 @@ package cuda
 #cgo noescape launch
 #cgo nocallback launch
 #include <stdint.h>
+#include <string.h>
 #include <cuda.h>
 
-// launch enqueues a kernel whose parameters lie in slots, 8 bytes each: what a smaller one needs
-// comes first there. One call from Go does all of it.
-static CUresult launch(CUcontext context, CUfunction function, const CUlaunchConfig *config, uint64_t *slots, size_t n) {
+// launch enqueues a kernel whose n parameters lie in slots, 8 bytes each: what a smaller one needs
+// comes first there. Instead of a slot, the parameters with the numbers in which have one of the m
+// tensor maps each, for which the driver wants an alignment that Go's memory may lack. One call
+// from Go does all of it.
+static CUresult launch(CUcontext context, CUfunction function, const CUlaunchConfig *config, uint64_t *slots, size_t n,
+		const void *maps, const uint32_t *which, size_t m) {
 	void *parameters[n + 1];
+	CUtensorMap aligned[m + 1];
 	for (size_t i = 0; i < n; i++) {
 		parameters[i] = &slots[i];
+	}
+	memcpy(aligned, maps, m * sizeof *aligned);
+	for (size_t i = 0; i < m; i++) {
+		parameters[which[i]] = &aligned[i];
 	}
 	CUresult result = cuCtxSetCurrent(context);
 	if (result == CUDA_SUCCESS) {
@@ -38,16 +47,18 @@ import (
 	"weft/runtime"
 )
 
-// maxArguments keeps the parameters of one launch within what CUDA allows: 32,764 bytes.
-const maxArguments = 4095
+// maxArguments is how many bytes CUDA allows the parameters of one launch, to which each is aligned by
+// its size, a tensor map to 64.
+const maxArguments = 32764
 
 // argumentSize is how many bytes an argument of each kind has.
 var argumentSize = [...]int{
-	runtime.ArgPointer: 8,
-	runtime.ArgI32:     4,
-	runtime.ArgI64:     8,
-	runtime.ArgF32:     4,
-	runtime.ArgF64:     8,
+	runtime.ArgPointer:   8,
+	runtime.ArgI32:       4,
+	runtime.ArgI64:       8,
+	runtime.ArgF32:       4,
+	runtime.ArgF64:       8,
+	runtime.ArgTensorMap: runtime.TensorMapSize,
 }
 
 // Launch enqueues one kernel.
@@ -75,19 +86,26 @@ func (d *Device) launch(s runtime.Stream, l runtime.Launch) error {
 	if err := k.allow(l.Shared); err != nil {
 		return err
 	}
-	if k.parameters != nil && len(l.Args) != len(k.parameters) || len(l.Args) > maxArguments {
-		return fmt.Errorf("%d arguments: the entry has %d parameters", len(l.Args), len(k.parameters))
+	if err := k.multiple(l.Grid); err != nil {
+		return err
+	}
+	if err := k.takes(l.Args); err != nil {
+		return err
 	}
 	var some [32]C.uint64_t
-	slots := some[:0]
+	var few [4]encodedMap
+	var their [len(few)]C.uint32_t
+	slots, maps, which := some[:0], few[:0], their[:0]
 	for i, a := range l.Args {
-		if int(a.Kind) >= len(argumentSize) {
-			return fmt.Errorf("argument %d is of unknown kind %d", i, a.Kind)
-		}
-		if k.parameters != nil && k.parameters[i] != argumentSize[a.Kind] {
-			return fmt.Errorf("argument %d has %d bytes: the parameter has %d", i, argumentSize[a.Kind], k.parameters[i])
-		}
 		slots = append(slots, C.uint64_t(a.Bits))
+		if a.Kind != runtime.ArgTensorMap {
+			continue
+		}
+		m, err := d.encoded(a)
+		if err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+		maps, which = append(maps, m), append(which, C.uint32_t(i))
 	}
 	config := C.CUlaunchConfig{
 		gridDimX: C.uint(l.Grid[0]), gridDimY: C.uint(l.Grid[1]), gridDimZ: C.uint(l.Grid[2]),
@@ -95,7 +113,40 @@ func (d *Device) launch(s runtime.Stream, l runtime.Launch) error {
 		sharedMemBytes: C.uint(l.Shared),
 		hStream:        C.CUstream(unsafe.Pointer(stream.C())),
 	}
-	return check("cuLaunchKernelEx", C.launch(d.current, k.handle, &config, unsafe.SliceData(slots), C.size_t(len(l.Args))))
+	return check("cuLaunchKernelEx", C.launch(d.current, k.handle, &config, unsafe.SliceData(slots), C.size_t(len(l.Args)),
+		unsafe.Pointer(unsafe.SliceData(maps)), unsafe.SliceData(which), C.size_t(len(maps))))
+}
+
+// multiple rejects a grid that the clusters of the kernel do not divide.
+func (k *kernel) multiple(grid [3]int) error {
+	for i, n := range k.cluster {
+		if n > 0 && grid[i]%n != 0 {
+			return fmt.Errorf("the grid is no multiple of the kernel's clusters of %d×%d×%d blocks", k.cluster[0], k.cluster[1], k.cluster[2])
+		}
+	}
+	return nil
+}
+
+// takes rejects arguments of other sizes than the parameters.
+func (k *kernel) takes(args []runtime.Arg) error {
+	if k.parameters != nil && len(args) != len(k.parameters) {
+		return fmt.Errorf("%d arguments: the entry has %d parameters", len(args), len(k.parameters))
+	}
+	bytes := 0
+	for i, a := range args {
+		if int(a.Kind) >= len(argumentSize) {
+			return fmt.Errorf("argument %d is of unknown kind %d", i, a.Kind)
+		}
+		size := argumentSize[a.Kind]
+		if k.parameters != nil && k.parameters[i] != size {
+			return fmt.Errorf("argument %d has %d bytes: the parameter has %d", i, size, k.parameters[i])
+		}
+		alignment := min(size, 64)
+		if bytes = (bytes+alignment-1)&^(alignment-1) + size; bytes > maxArguments {
+			return fmt.Errorf("the arguments have more than %d bytes", maxArguments)
+		}
+	}
+	return nil
 }
 
 // checkShape rejects what would not survive the conversion to the driver's types. The driver

@@ -45,9 +45,10 @@ type kernel struct {
 	device     *Device
 	name       string
 	handle     C.CUfunction
-	static     int   // bytes of shared memory that the entry declares itself
-	shared     int   // bytes of dynamic shared memory that it may use as it stands
-	parameters []int // the size of each in bytes; nil when the driver does not tell
+	static     int    // bytes of shared memory that the entry declares itself
+	shared     int    // bytes of dynamic shared memory that it may use as it stands
+	parameters []int  // the size of each in bytes; nil when the driver does not tell
+	cluster    [3]int // blocks of the clusters that the entry asks for; 0 for none
 }
 
 // Name is the entry's name in the image.
@@ -115,6 +116,15 @@ func (k *kernel) find(m C.CUmodule) error {
 	}
 	k.static = int(static)
 	k.shared = max(0, defaultShared-k.static)
+	for axis, attribute := range []C.CUfunction_attribute{
+		C.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, C.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, C.CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH,
+	} {
+		var blocks C.int
+		if C.cuFuncGetAttribute(&blocks, attribute, k.handle) != C.CUDA_SUCCESS {
+			break // the driver is older than CUDA 11.8, which has no clusters
+		}
+		k.cluster[axis] = int(blocks)
+	}
 	for {
 		var offset, size C.size_t
 		switch C.cuFuncGetParamInfo(k.handle, C.size_t(len(k.parameters)), &offset, &size) {
