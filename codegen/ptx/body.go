@@ -78,10 +78,13 @@ func (p *parser) performance(f *Function) error {
 			if err != nil {
 				return err
 			}
-			if t.text == ".maxntid" {
+			switch t.text {
+			case ".maxntid":
 				f.MaxThreads = dims
-			} else if t.text == ".reqntid" {
+			case ".reqntid":
 				f.ReqThreads = dims
+			default:
+				f.ClusterBlocks = dims
 			}
 		case ".minnctapersm", ".maxnctapersm", ".maxnreg", ".maxclusterrank":
 			p.take()

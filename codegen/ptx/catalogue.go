@@ -21,7 +21,9 @@ type Intrinsic struct {
 }
 
 // Specific tells whether only the architecture of Target itself has the instruction (sm_90a), and no newer one.
-func (i Intrinsic) Specific() bool { return strings.HasPrefix(i.Name, "wgmma.") }
+func (i Intrinsic) Specific() bool {
+	return strings.HasPrefix(i.Name, "wgmma.") || strings.HasPrefix(i.Name, "setmaxnreg.")
+}
 
 // Catalogue lists all intrinsics, sorted by name. The emulator runs every one: its tests
 // assemble each row into a kernel.
@@ -105,6 +107,41 @@ func warpgroupWait(count int) Intrinsic {
 		"Waits until at most as many of the warpgroup's youngest groups as the last operand says are unfinished; the accumulators before it pass through.", "products of the others are finished"}
 }
 
+// tensorCopy is the copy of a box of rank dimensions to shared memory; those of several blocks take a mask.
+func tensorCopy(rank int, multicast bool) Intrinsic {
+	next := rank + 2
+	row := Intrinsic{
+		Name:        fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", rank),
+		Constraints: "r,l" + strings.Repeat(",r", rank+1), SideEffects: true, Target: 90, Version: 80,
+		Doc: fmt.Sprintf("This thread starts a copy to shared $0, aligned to 128 bytes (1024, 512, 256 for swizzles of 128, 64, 32), of the box at coordinates from $2 on, innermost first, "+
+			"of the tensor whose map $1 points to. Its bytes, zeros outside of the tensor, count at mbarrier $%d of this block when they are there.", next),
+		Meaning: "lands when no warp of the cluster can go on without it; touching the bytes before a wait for the mbarrier, or a barrier with who waited, is a fault",
+	}
+	operands := fmt.Sprintf("[$0], [$1, %s], [$%d]", coordinateOperands(2, rank), next)
+	if multicast {
+		row.Name += ".multicast::cluster"
+		row.Doc += fmt.Sprintf(" It goes to the same place of each block of the cluster whose bit is set in $%d, and counts at the mbarrier in the same place there.", next+1)
+		row.Constraints += ",h"
+		operands += fmt.Sprintf(", $%d", next+1)
+	}
+	row.Text, row.Constraints = row.Name+" "+operands+";", row.Constraints+",~{memory}"
+	return row
+}
+
+func coordinateOperands(first, rank int) string {
+	operands := make([]string, rank)
+	for i := range operands {
+		operands[i] = fmt.Sprintf("$%d", first+i)
+	}
+	return "{" + strings.Join(operands, ", ") + "}"
+}
+
+// phaseWait is mbarrier.try_wait.parity in a loop, which the emulator does not run through: it waits.
+func phaseWait(name, order string) Intrinsic {
+	return Intrinsic{name, "{ .reg .pred p; WAIT: mbarrier.try_wait.parity" + order + ".shared::cta.b64 p, [$0], $1; @p bra DONE; bra WAIT; DONE: }", "r,r,~{memory}", true, true, 90, 80,
+		"Waits until the mbarrier at shared $0 is past the phase of parity $1: its phases count from 0.", "a wait that nothing can end is a deadlock"}
+}
+
 // accumulatorOperands lists registers 0 to count-1 as PTX spells a vector, and the constraints of outputs and of inputs tied to them.
 func accumulatorOperands(count int) (vector, constraints string) {
 	registers, outputs, inputs := make([]string, count), make([]string, count), make([]string, count)
@@ -124,8 +161,26 @@ var catalogue = []Intrinsic{
 		"$1 threads, a multiple of 32, meet at barrier $0.", "barrier of $1 threads"},
 	{"bar.warp.sync", "bar.warp.sync $0;", "r,~{memory}", true, true, 80, 70,
 		"The lanes of the member mask $0 meet, and see each other's memory.", "nothing: a warp's lanes are together"},
+	{"barrier.cluster.arrive.release", "barrier.cluster.arrive.release;", "~{memory}", true, true, 90, 80,
+		"This thread is at the barrier of its cluster, and what it did is visible to those who wait there.", "whole warps"},
+	{"barrier.cluster.arrive.release.aligned", "barrier.cluster.arrive.release.aligned;", "~{memory}", true, true, 90, 80,
+		"As without .aligned; all threads of the warp execute it together.", "whole warps"},
+	{"barrier.cluster.wait.acquire", "barrier.cluster.wait.acquire;", "~{memory}", true, true, 90, 80,
+		"Waits until all threads of the cluster, exited ones aside, are at its barrier. This thread has arrived before.", "whole warps"},
+	{"barrier.cluster.wait.acquire.aligned", "barrier.cluster.wait.acquire.aligned;", "~{memory}", true, true, 90, 80,
+		"As without .aligned; all threads of the warp execute it together.", "whole warps"},
 	{"barrier.sync", "barrier.sync $0;", "r,~{memory}", true, true, 80, 70,
 		"Like bar.sync; the emulator asks for whole warps here too.", "barrier of all threads"},
+	tensorCopy(1, false),
+	tensorCopy(1, true),
+	tensorCopy(2, false),
+	tensorCopy(2, true),
+	tensorCopy(3, false),
+	tensorCopy(3, true),
+	tensorCopy(4, false),
+	tensorCopy(4, true),
+	tensorCopy(5, false),
+	tensorCopy(5, true),
 	{"cp.async.ca.shared.global.16", "cp.async.ca.shared.global [$0], [$1], 16;", "r,l,~{memory}", false, true, 80, 70,
 		copyDoc, copyMeaning},
 	{"cp.async.ca.shared.global.16.zfill", "cp.async.ca.shared.global [$0], [$1], 16, $2;", "r,l,r,~{memory}", false, true, 80, 70,
@@ -168,6 +223,8 @@ var catalogue = []Intrinsic{
 	{"div.rn.f64", "div.rn.f64 $0, $1, $2;", "=d,d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"ex2.approx.ftz.f32", "ex2.approx.ftz.f32 $0, $1;", "=f,f", false, false, 80, 70,
 		"2 to the power $1, about 2 ulp; subnormals are zero. Only where approximations are allowed.", "stand-in: correctly rounded from float64"},
+	{"fence.mbarrier_init.release.cluster", "fence.mbarrier_init.release.cluster;", "~{memory}", false, true, 90, 80,
+		"Makes the mbarriers that this thread has initialised usable by copies, and by other blocks of the cluster after its barrier.", "other uses are a fault"},
 	{"fence.proxy.async.shared::cta", "fence.proxy.async.shared::cta;", "~{memory}", false, true, 90, 80,
 		"Makes what this thread wrote to shared memory, its finished cp.async too, readable to wgmma of threads that meet it at a barrier.", "wgmma of other bytes is a fault"},
 	{"fma.rn.f32", "fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", false, false, 80, 70, nearestDoc, nearestPlain},
@@ -194,6 +251,18 @@ var catalogue = []Intrinsic{
 		matrixDoc + " of the transposed matrix.", "checked load"},
 	{"lop3.b32", "lop3.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,n", false, false, 80, 70,
 		"Any logic function of three words; bit 4a+2b+c of $4 is its value for bits a of $1, b of $2, c of $3.", "exact"},
+	{"mapa.shared::cluster.u32", "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", false, false, 90, 78,
+		"The address by which this block reaches shared $1 of the block with rank $2 in the cluster.", "addresses by which only mbarriers are reached"},
+	{"mbarrier.arrive.expect_tx.shared::cta.b64", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", false, true, 90, 80,
+		"The phase of the mbarrier at shared $0 lasts until $1 more bytes are there; then as mbarrier.arrive.", "a phase has fewer than 2^20 bytes"},
+	{"mbarrier.arrive.release.cluster.shared::cluster.b64", "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", "r,~{memory}", false, true, 90, 80,
+		"As mbarrier.arrive, at an mbarrier of any block of the cluster, by an address of mapa.", "an mbarrier of a block that has exited is a fault"},
+	{"mbarrier.arrive.shared::cta.b64", "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", false, true, 90, 80,
+		"This thread arrives at the mbarrier at shared $0: the last one that a phase expects ends it, and those who wait see what all had done.", "more than the phase expects are a fault"},
+	{"mbarrier.init.shared::cta.b64", "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r,~{memory}", false, true, 90, 80,
+		"Makes 8 bytes of shared memory, aligned to them, an mbarrier whose phases expect $1 arrivals. Other warps may use it after a barrier.", "touching them otherwise is a fault"},
+	phaseWait("mbarrier.wait.parity", ""),
+	phaseWait("mbarrier.wait.parity.acquire.cluster", ".acquire.cluster"),
 	{"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32" + mmaOperands, accumulators, true, false, 80, 70,
 		productDoc, productExact},
 	{"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32" + mmaOperands, accumulators, true, false, 80, 70,
@@ -205,6 +274,8 @@ var catalogue = []Intrinsic{
 	{"movmatrix.sync.aligned.m8n8.trans.b16", "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r", true, false, 80, 78,
 		"Transposes an 8x8 matrix of 16-bit elements that a warp holds as ldmatrix loads it.", "exchange of lanes"},
 	{"prefetch.global.L2", "prefetch.global.L2 [$0];", "l", false, true, 80, 70, "Brings a line into the L2 cache.", "nothing"},
+	{"prefetch.tensormap", "prefetch.tensormap [$0];", "l,~{memory}", false, true, 90, 80,
+		"Brings the tensor map, a parameter of the kernel, into the cache.", "nothing; what is no tensor map is a fault"},
 	{"prmt.b32", "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", false, false, 80, 70,
 		"Picks four of the eight bytes of $2:$1; a nibble of $3 chooses each, its top bit copies the sign.", "exact"},
 	{"rcp.above1.f32", "{ .reg .f32 r, e; rcp.approx.ftz.f32 r, $1; neg.f32 e, $1; fma.rn.f32 e, e, r, 0f3F800000; fma.rn.f32 $0, r, e, r; }", "=f,f", false, false, 80, 70,
@@ -213,6 +284,10 @@ var catalogue = []Intrinsic{
 	{"rcp.rn.f64", "rcp.rn.f64 $0, $1;", "=d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"redux.sync.add.s32", "redux.sync.add.s32 $0, $1, $2;", "=r,r,r", true, true, 80, 70,
 		"Sum of $1 over the lanes of the member mask $2.", "wrapping sum"},
+	{"setmaxnreg.dec.sync.aligned.u32", "setmaxnreg.dec.sync.aligned.u32 $0;", "n", true, true, 90, 80,
+		"The warpgroup gives registers back: $0 a thread, a multiple of 8 from 24 to 256, remain.", "nothing"},
+	{"setmaxnreg.inc.sync.aligned.u32", "setmaxnreg.inc.sync.aligned.u32 $0;", "n", true, true, 90, 80,
+		"The warpgroup waits for free registers, until it has $0 a thread, a multiple of 8 from 24 to 256.", "nothing"},
 	{"shfl.sync.bfly.b32", "shfl.sync.bfly.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane xor $2"},
 	{"shfl.sync.bfly.f32", "shfl.sync.bfly.b32 $0, $1, $2, $3, $4;", "=f,f,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane xor $2"},
 	{"shfl.sync.down.b32", "shfl.sync.down.b32 $0, $1, $2, $3, $4;", "=r,r,r,r,r", true, true, 80, 70, shuffleDoc, "value of lane + $2, own value past the end"},

@@ -179,16 +179,17 @@ type Initializer struct {
 // Function is an entry (kernel) or a device function.
 type Function struct {
 	Position
-	Name       string
-	Entry      bool
-	Parameters []*Variable
-	Results    []*Variable // device functions only
-	MaxThreads [3]int      // .maxntid, zero if absent
-	ReqThreads [3]int      // .reqntid, zero if absent
-	Registers  []Register  // those that the body mentions
-	Variables  []*Variable
-	Body       []*Instruction
-	Declared   bool // a declaration without body
+	Name          string
+	Entry         bool
+	Parameters    []*Variable
+	Results       []*Variable // device functions only
+	MaxThreads    [3]int      // .maxntid, zero if absent
+	ReqThreads    [3]int      // .reqntid, zero if absent
+	ClusterBlocks [3]int      // .reqnctapercluster, zero if absent
+	Registers     []Register  // those that the body mentions
+	Variables     []*Variable
+	Body          []*Instruction
+	Declared      bool // a declaration without body
 }
 
 // Register is a virtual register.

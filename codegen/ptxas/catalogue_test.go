@@ -16,15 +16,18 @@ func kernel(index int, row ptx.Intrinsic) string {
 	text := row.Text
 	for n, c := range slices.Backward(strings.Split(row.Constraints, ",")) { // $10 before $1
 		operand := "1" // a constant
+		if strings.HasPrefix(row.Name, "setmaxnreg.") {
+			operand = "40"
+		}
 		if class, ok := classes[strings.TrimPrefix(c, "=")]; ok {
 			operand = fmt.Sprintf("%s%d", class, n)
 		}
 		text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), operand)
 	}
-	if row.Specific() {
+	if strings.HasPrefix(row.Name, "wgmma.") {
 		text = "wgmma.fence.sync.aligned;\n" + text + "\nwgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;"
 	}
-	return fmt.Sprintf(".visible .entry k%d()\n{\n.reg .b16 %%rs<16>; .reg .b32 %%r<300>; .reg .f32 %%f<300>; .reg .b64 %%rd<300>; .reg .f64 %%fd<16>;\n%s\nret;\n}\n", index, text)
+	return fmt.Sprintf(".visible .entry k%d() .reqntid 128, 1, 1 .minnctapersm 1\n{\n.reg .b16 %%rs<16>; .reg .b32 %%r<300>; .reg .f32 %%f<300>; .reg .b64 %%rd<300>; .reg .f64 %%fd<16>;\n%s\nret;\n}\n", index, text)
 }
 
 // TestCatalogue assembles every row for the oldest target and PTX version that it names.

@@ -41,6 +41,9 @@ type asyncState struct {
 func (d *decoder) asyncInstruction(in *instruction) error {
 	in.op, in.extra = opSpecial, &extra{}
 	d.k.async = true
+	if len(d.in.Modifiers) > 2 && d.in.Modifiers[1] == "bulk" {
+		return d.bulkInstruction(in)
+	}
 	switch name := strings.Join(d.in.Modifiers, "."); name {
 	case "async.commit_group":
 		in.extra.run = (*worker).commitGroup
@@ -270,6 +273,9 @@ func (w *worker) publish(wp *warp) {
 	if wp.warpgroup != nil {
 		w.releaseReads(wp)
 	}
+	if w.kernel.bulk {
+		w.publishBulk(wp)
+	}
 	if wp.async == nil {
 		return
 	}
@@ -321,6 +327,11 @@ func (w *worker) checkInFlight(wp *warp, in *instruction, mask uint32, p *places
 
 // touch finds the copies that have bytes of [at, at+size) under way.
 func (w *worker) touch(wp *warp, in *instruction, lane int, at, size uint64, need runtime.Access) *Fault {
+	if w.kernel.bulk {
+		if done, fault := w.touchBulk(wp, in, lane, at, size, need); done || fault != nil {
+			return fault
+		}
+	}
 	for i := range w.warps {
 		owner := &w.warps[i]
 		for j := range owner.async.flights {
@@ -395,8 +406,12 @@ func (w *worker) unwaited() int64 {
 // fence decodes membar and fence: what a thread has waited for may be read by others after it,
 // if they learn of it by a flag in memory. A fence between proxies orders nothing else.
 func (d *decoder) fence(in *instruction) error {
-	if name := strings.Join(d.in.Modifiers, "."); name == "proxy.async" || name == "proxy.async.shared::cta" {
+	switch strings.Join(d.in.Modifiers, ".") {
+	case "proxy.async", "proxy.async.shared::cta":
 		in.op, in.extra = opSpecial, &extra{run: (*worker).proxyFence}
+		return d.operands(0)
+	case "mbarrier_init.release.cluster":
+		in.op, in.extra = opSpecial, &extra{run: (*worker).fenceBarriers}
 		return d.operands(0)
 	}
 	in.op, in.extra = opSpecial, &extra{run: func(w *worker, wp *warp, _ *instruction, _ uint32) *Fault {

@@ -126,27 +126,40 @@ func (w *worker) checkReaders(wp *warp, in *instruction, mask uint32, p *places)
 
 // checkReadsOf looks for products of one warp that may still read what another one writes.
 func (w *worker) checkReadsOf(owner, wp *warp, in *instruction, lane int, at uint64) *Fault {
+	r := w.readOf(owner, wp, at)
+	if r == nil {
+		return nil
+	}
+	size := in.access.size * in.access.vector
+	fault := w.fault(InFlight, wp, lane, in, "writes %d bytes at offset %d of shared memory, which %s", size, at, r.describe(owner))
+	fault.Address, fault.Size = at, size
+	return fault
+}
+
+// readOf finds a product of one warp that may still read what another one, perhaps of another
+// block, writes.
+func (w *worker) readOf(owner, wp *warp, at uint64) *productRead {
 	for i := range owner.warpgroup.reads {
 		r := &owner.warpgroup.reads[i]
 		if r.waited && owner == wp {
 			continue
 		}
 		w.chunks = r.chunks(owner.index, w.chunks[:0])
-		if !slices.Contains(w.chunks, uint32(at&^(chunkBytes-1))) {
-			continue
+		if slices.Contains(w.chunks, uint32(at&^(chunkBytes-1))) {
+			return r
 		}
-		why := "that warp has not waited for it"
-		if r.waited {
-			why = "that warp has waited for it, but there was no barrier since"
-		}
-		size := in.access.size * in.access.vector
-		source := r.in.source
-		fault := w.fault(InFlight, wp, lane, in, "writes %d bytes at offset %d of shared memory, which the product that warp %d started at line %d (%s.%s) may still read; %s",
-			size, at, owner.index, source.Line, source.Opcode, strings.Join(source.Modifiers, "."), why)
-		fault.Address, fault.Size = at, size
-		return fault
 	}
 	return nil
+}
+
+// describe says which product may still read.
+func (r *productRead) describe(owner *warp) string {
+	why := "that warp has not waited for it"
+	if r.waited {
+		why = "that warp has waited for it, but there was no barrier since"
+	}
+	source := r.in.source
+	return fmt.Sprintf("the product that warp %d started at line %d (%s.%s) may still read; %s", owner.index, source.Line, source.Opcode, strings.Join(source.Modifiers, "."), why)
 }
 
 // noteWrites marks bytes of shared memory that lanes wrote as not yet visible to products.

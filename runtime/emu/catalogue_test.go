@@ -19,14 +19,18 @@ func TestCatalogue(t *testing.T) {
 			if class, ok := classes[strings.TrimPrefix(c, "=")]; ok {
 				text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), fmt.Sprintf("%s%d", class, n+1))
 			} else if c == "n" {
-				text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), "1")
+				constant := "1"
+				if strings.HasPrefix(row.Name, "setmaxnreg.") {
+					constant = "40"
+				}
+				text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), constant)
 			} else if output, err := strconv.Atoi(c); err == nil && output < n { // the register of that output, which the text names
 				text = strings.ReplaceAll(text, fmt.Sprintf("$%d", n), fmt.Sprintf("$%d", output))
 			} else if c != "~{memory}" {
 				t.Errorf("%s: constraint %q", row.Name, c)
 			}
 		}
-		if err := Check(kernelText("{ .reg .f64 %fd<20>; .reg .b32 %r<300>; .reg .f32 %f<300>; .reg .b64 %rd<300>; " + text + " }")); err != nil {
+		if err := Check(kernelText("{ .reg .b16 %rs<20>; .reg .f64 %fd<20>; .reg .b32 %r<300>; .reg .f32 %f<300>; .reg .b64 %rd<300>; " + text + " }")); err != nil {
 			t.Errorf("%s: %v", row.Name, err)
 		}
 	}

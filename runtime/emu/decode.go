@@ -2,10 +2,12 @@ package emu
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"weft/codegen/ptx"
+	"weft/runtime"
 )
 
 // decoder turns one entry into a kernel.
@@ -24,8 +26,13 @@ type decoder struct {
 
 func decode(m *module, f *ptx.Function) (*kernel, error) {
 	d := &decoder{
-		f: f, m: m, k: &kernel{name: f.Name, module: m, maxThreads: f.MaxThreads, reqThreads: f.ReqThreads},
+		f: f, m: m, k: &kernel{name: f.Name, module: m, maxThreads: f.MaxThreads, reqThreads: f.ReqThreads, clusterBlocks: f.ClusterBlocks},
 		constant32: map[uint32]int32{}, constant64: map[uint64]int32{}, shared: map[string]uint64{},
+	}
+	for axis, n := range f.ClusterBlocks {
+		if d.k.clusterBlocks[axis] = max(n, 1); n > math.MaxUint16 {
+			return nil, &UnsupportedError{f.Name, f.Line, ".reqnctapercluster", "the size of clusters"}
+		}
 	}
 	if len(f.Body) == 0 {
 		f.Body = append(f.Body, &ptx.Instruction{Position: f.Position, Opcode: "ret", Text: "ret"})
@@ -176,7 +183,7 @@ func (d *decoder) exitsAtOnce(position int) bool {
 		switch in := d.f.Body[position]; in.Opcode {
 		case "ret", "exit":
 			return in.Guard == nil
-		case "bra", "brx", "bar", "barrier", "shfl", "vote", "match", "redux", "mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix":
+		case "bra", "brx", "bar", "barrier", "mbarrier", "cp", "shfl", "vote", "match", "redux", "mma", "wgmma", "ldmatrix", "stmatrix", "movmatrix":
 			return false
 		}
 	}
@@ -289,6 +296,9 @@ func (d *decoder) operand(o *ptx.Operand, t ptx.Type) (int32, error) {
 		return d.special(o.Name, bits)
 	case ptx.OperandSymbol:
 		address, err := d.address(o.Name)
+		if i := d.parameter(o.Name); i >= 0 && d.k.parameters[i].size == runtime.TensorMapSize {
+			address, err = uint64(d.k.parameters[i].offset), nil
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -314,6 +324,11 @@ func (d *decoder) constant(value uint64, bits int) int32 {
 		d.k.constants32 = append(d.k.constants32, constant32{slot, uint32(value)})
 	}
 	return slot
+}
+
+// parameter is the index of a parameter, -1 for another name.
+func (d *decoder) parameter(name string) int {
+	return slices.IndexFunc(d.k.parameters, func(p parameter) bool { return p.name == name })
 }
 
 // address is the address of a variable in its own state space.
@@ -353,10 +368,10 @@ func (d *decoder) special(name string, bits int) (int32, error) {
 func specialKnown(name string) bool {
 	base, axis, found := strings.Cut(name, ".")
 	switch base {
-	case "%tid", "%ntid", "%ctaid", "%nctaid":
+	case "%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid":
 		return found && (axis == "x" || axis == "y" || axis == "z")
 	case "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt",
-		"%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size":
+		"%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size", "%cluster_ctarank", "%cluster_nctarank":
 		return !found
 	}
 	return false

@@ -19,7 +19,7 @@ var decoders = map[string]func(*decoder, *instruction) error{
 	"setp": (*decoder).setPredicate, "set": (*decoder).set, "selp": (*decoder).selectPredicate, "slct": (*decoder).selectSign,
 	"testp": (*decoder).testProperty, "mov": (*decoder).move, "cvt": (*decoder).convert, "cvta": (*decoder).convertAddress,
 	"ld": (*decoder).load, "ldu": (*decoder).load, "st": (*decoder).store, "atom": (*decoder).atomic, "red": (*decoder).atomic,
-	"prefetch": (*decoder).nothing, "prefetchu": (*decoder).nothing, "membar": (*decoder).fence, "fence": (*decoder).fence,
+	"prefetch": (*decoder).prefetch, "prefetchu": (*decoder).nothing, "membar": (*decoder).fence, "fence": (*decoder).fence,
 	"discard": (*decoder).nothing, "nanosleep": (*decoder).nothing,
 	"bra": (*decoder).branch, "brx": (*decoder).branchTable, "ret": (*decoder).leave, "exit": (*decoder).leave,
 	"trap": (*decoder).trap, "bar": (*decoder).barrier, "barrier": (*decoder).barrier,
@@ -27,6 +27,7 @@ var decoders = map[string]func(*decoder, *instruction) error{
 	"match": (*decoder).match, "redux": (*decoder).reduceWarp,
 	"mma": (*decoder).matrixProduct, "wgmma": (*decoder).warpgroupInstruction, "ldmatrix": (*decoder).matrixAccess, "stmatrix": (*decoder).matrixAccess,
 	"movmatrix": (*decoder).transposeMatrix, "cp": (*decoder).asyncInstruction,
+	"mbarrier": (*decoder).mbarrierInstruction, "mapa": (*decoder).mapAddress, "setmaxnreg": (*decoder).setRegisters,
 }
 
 // arity is the number of sources of arithmetic instructions.

@@ -43,6 +43,9 @@ func (d *decoder) trap(in *instruction) error {
 // barrier decodes bar and barrier: sync, arrive and red. A barrier has a number and, if given,
 // a count of threads.
 func (d *decoder) barrier(in *instruction) error {
+	if d.in.Has("cluster") {
+		return d.clusterBarrier(in)
+	}
 	if err := d.modifiers("sync", "arrive", "red", "cta", "aligned", "and", "or", "popc", "warp"); err != nil {
 		return err
 	}

@@ -112,15 +112,18 @@ func (d *decoder) registerWidth(o *ptx.Operand, t ptx.Type) (int, error) {
 	return width, nil
 }
 
-// convertAddress decodes cvta. Only shared memory has another address in the generic space.
+// convertAddress decodes cvta. Only shared memory and parameters have another address in the generic space.
 func (d *decoder) convertAddress(in *instruction) error {
 	t := d.typ()
 	if t.Bits() != 64 {
 		return d.unsupported("32-bit addresses")
 	}
 	in.op, in.f64 = opLane64, copyLanes64
-	if d.in.Has("shared") || d.in.Has("shared::cta") {
+	if shared := d.in.Has("shared") || d.in.Has("shared::cta"); shared || d.in.Has("param") {
 		window := uint64(sharedWindow)
+		if !shared {
+			window = paramWindow
+		}
 		if d.in.Has("to") {
 			window = -window
 		}

@@ -22,6 +22,8 @@ const (
 	InFlight // touches bytes that an asynchronous copy may still be writing, or writes what a product may still be reading
 	Unfenced // a warpgroup's product of what no fence has ordered before it
 	BadDescriptor
+	BadBarrier   // misuses an mbarrier, or touches it as data
+	BadTensorMap // copies a box of what is no tensor map, or one of another rank
 )
 
 var faultNames = [...]string{
@@ -29,6 +31,7 @@ var faultNames = [...]string{
 	Uninitialised: "read of uninitialised memory", BarrierDivergence: "barrier divergence", Deadlock: "deadlock",
 	WarpDivergence: "warp divergence", BudgetExceeded: "instruction budget exceeded", Trapped: "trap",
 	InFlight: "access to bytes in flight", Unfenced: "missing fence", BadDescriptor: "bad matrix descriptor",
+	BadBarrier: "misuse of an mbarrier", BadTensorMap: "bad tensor map",
 }
 
 // String says in words what the kernel did.

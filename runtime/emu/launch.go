@@ -37,16 +37,17 @@ type launchState struct {
 	kernel       *kernel
 	label        string
 	grid, block  [3]int
-	blocks       int64
+	blockCount   int64
 	threads      int
 	shared       int // static and dynamic, bytes
 	dynamic      int
 	params       []byte
 	regions      []region
-	regionOf     []int // by memory access: the only region it may touch, or -1
+	regionOf     []int        // by memory access: the only region it may touch, or -1
+	maps         []*tensorMap // by parameter, nil if there are none
 	budget       int64
-	next         atomic.Int64 // next block to run
-	firstFailure atomic.Int64 // lowest block that failed
+	next         atomic.Int64 // next cluster of blocks to run
+	firstFailure atomic.Int64 // lowest cluster that failed
 	instructions atomic.Int64
 	leaked       atomic.Int64 // asynchronous copies that no thread waited for
 	mutex        sync.Mutex   // guards fault, and atomics in global memory
@@ -79,7 +80,7 @@ func (d *Device) Launch(s runtime.Stream, l runtime.Launch) error {
 // prepare checks a launch and sets up its state.
 func (d *Device) prepare(k *kernel, l runtime.Launch) (*launchState, error) {
 	state := &launchState{
-		device: d, kernel: k, label: l.Label, grid: l.Grid, block: l.Block, blocks: 1, threads: 1,
+		device: d, kernel: k, label: l.Label, grid: l.Grid, block: l.Block, blockCount: 1, threads: 1,
 		dynamic: l.Shared, shared: k.staticShared + l.Shared, budget: d.options.MaxInstructions,
 	}
 	limits := [3]int{math.MaxInt32, 65535, 65535}
@@ -90,7 +91,10 @@ func (d *Device) prepare(k *kernel, l runtime.Launch) (*launchState, error) {
 		if l.Block[axis] < 1 || l.Block[axis] > 1024 {
 			return nil, fmt.Errorf("block %v is out of range", l.Block)
 		}
-		state.blocks *= int64(l.Grid[axis])
+		if l.Grid[axis]%k.clusterBlocks[axis] != 0 {
+			return nil, fmt.Errorf("grid %v is no multiple of .reqnctapercluster %v", l.Grid, k.clusterBlocks)
+		}
+		state.blockCount *= int64(l.Grid[axis])
 		state.threads *= l.Block[axis]
 	}
 	maximum := k.maxThreads[0] * k.maxThreads[1] * k.maxThreads[2]
@@ -103,6 +107,8 @@ func (d *Device) prepare(k *kernel, l runtime.Launch) (*launchState, error) {
 		return nil, fmt.Errorf("block %v is not .reqntid %v", l.Block, k.reqThreads)
 	case l.Shared < 0 || state.shared > d.sharedPerBlock():
 		return nil, fmt.Errorf("%d bytes of shared memory, a block may use %d", state.shared, d.sharedPerBlock())
+	case state.clusterSize() > maxCluster:
+		return nil, fmt.Errorf("clusters of %d blocks, at most %d are possible", state.clusterSize(), maxCluster)
 	case len(l.Args) != len(k.parameters):
 		return nil, fmt.Errorf("%d arguments for %d parameters", len(l.Args), len(k.parameters))
 	}
@@ -113,11 +119,19 @@ func (d *Device) prepare(k *kernel, l runtime.Launch) (*launchState, error) {
 	return state, nil
 }
 
+// clusterSize is how many blocks a cluster has.
+func (s *launchState) clusterSize() int {
+	n := s.kernel.clusterBlocks
+	return n[0] * n[1] * n[2]
+}
+
 // argumentSize is the size of an argument in parameter memory.
 func argumentSize(kind runtime.ArgKind) int {
 	switch kind {
 	case runtime.ArgI32, runtime.ArgF32:
 		return 4
+	case runtime.ArgTensorMap:
+		return runtime.TensorMapSize
 	}
 	return 8
 }
@@ -132,10 +146,16 @@ func (s *launchState) bindArguments(args []runtime.Arg) error {
 		if size := argumentSize(arg.Kind); size != p.size {
 			return fmt.Errorf("argument %d has %d bytes, parameter %s has %d", i, size, p.name, p.size)
 		}
+		s.regions[i].argument = i
+		if arg.Kind == runtime.ArgTensorMap {
+			if err := s.bindTensorMap(i, arg); err != nil {
+				return fmt.Errorf("argument %d: %w", i, err)
+			}
+			continue
+		}
 		var bytes [8]byte
 		binary.LittleEndian.PutUint64(bytes[:], arg.Bits)
 		copy(s.params[p.offset:p.offset+p.size], bytes[:])
-		s.regions[i].argument = i
 		if arg.Kind != runtime.ArgPointer {
 			continue
 		}
@@ -178,29 +198,34 @@ func (s *launchState) discard() {
 		r := &s.regions[i]
 		r.checkRead = r.init.firstUnset(r.start, r.start+int64(len(r.data))) >= 0
 	}
+	for _, t := range s.maps {
+		if t != nil {
+			t.checkRead = t.init.firstUnset(t.start, t.start+int64(len(t.data))) >= 0
+		}
+	}
 }
 
 // run executes all blocks and returns the fault of the lowest one that failed.
 func (s *launchState) run() error {
 	s.discard()
-	workers := int(min(int64(s.device.options.Workers), s.blocks))
+	workers := int(min(int64(s.device.options.Workers), s.blockCount/int64(s.clusterSize())))
 	if s.kernel.sequential {
 		workers = 1
 	}
 	if workers == 1 {
-		newWorker(s).runBlocks()
+		newCluster(s).runAll()
 	} else {
 		var group sync.WaitGroup
 		for range workers {
-			group.Go(func() { newWorker(s).runBlocks() })
+			group.Go(func() { newCluster(s).runAll() })
 		}
 		group.Wait()
 	}
 	count := s.instructions.Load()
 	s.device.total += count
 	if observe := s.device.options.Observe; observe != nil {
-		warps := s.blocks * int64((s.threads+warpSize-1)/warpSize)
-		observe(LaunchStatistics{s.kernel.name, s.label, s.blocks, warps, count, s.leaked.Load()})
+		warps := s.blockCount * int64((s.threads+warpSize-1)/warpSize)
+		observe(LaunchStatistics{s.kernel.name, s.label, s.blockCount, warps, count, s.leaked.Load()})
 	}
 	if s.fault != nil {
 		return s.fault
@@ -208,12 +233,12 @@ func (s *launchState) run() error {
 	return nil
 }
 
-// report keeps the fault if its block is the lowest so far.
-func (s *launchState) report(block int64, f *Fault) {
+// report keeps the fault if its cluster is the lowest so far.
+func (s *launchState) report(cluster int64, f *Fault) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	if block < s.firstFailure.Load() {
-		s.firstFailure.Store(block)
+	if cluster < s.firstFailure.Load() {
+		s.firstFailure.Store(cluster)
 		s.fault = f
 	}
 }

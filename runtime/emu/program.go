@@ -131,8 +131,11 @@ type kernel struct {
 	sequential   bool // results depend on the order of blocks: they run one by one
 	async        bool // has asynchronous copies
 	warpgroups   bool // has products of warpgroups
+	bulk         bool // has mbarriers, or copies of boxes
 	maxThreads   [3]int
 	reqThreads   [3]int
+	// clusterBlocks is the shape of a cluster, 1×1×1 where blocks are alone.
+	clusterBlocks [3]int
 }
 
 // Name is the entry's name.

@@ -2,7 +2,6 @@ package emu
 
 import (
 	"math/bits"
-	"slices"
 
 	"weft/codegen/ptx"
 )
@@ -104,8 +103,7 @@ func (d *decoder) parameterPointee(o *ptx.Operand) pointees {
 	if o.Kind != ptx.OperandAddress || o.Offset != 0 || o.Elements[0].Kind != ptx.OperandSymbol {
 		return pointsAnywhere
 	}
-	name := o.Elements[0].Name
-	i := slices.IndexFunc(d.k.parameters, func(p parameter) bool { return p.name == name })
+	i := d.parameter(o.Elements[0].Name)
 	if i < 0 {
 		return pointsAnywhere
 	}

@@ -15,8 +15,12 @@ import (
 // written returns the operands that an instruction writes.
 func written(in *ptx.Instruction) []ptx.Operand {
 	switch in.Opcode {
-	case "st", "stmatrix", "cp", "red", "bra", "brx", "ret", "exit", "trap", "membar", "fence", "prefetch", "prefetchu", "discard", "nanosleep":
+	case "st", "stmatrix", "cp", "red", "bra", "brx", "ret", "exit", "trap", "membar", "fence", "prefetch", "prefetchu", "discard", "nanosleep", "setmaxnreg":
 		return nil
+	case "mbarrier":
+		if in.Has("init") {
+			return nil
+		}
 	case "bar", "barrier":
 		if !in.Has("red") {
 			return nil

@@ -2,18 +2,26 @@ package emu
 
 import "math/bits"
 
-// barrier makes the warp wait. All of its threads must be there: bar.sync is meant for whole
-// warps, and a thread that has exited would be missed.
+// wholeBarrier checks that all threads of the warp are at a barrier: it is meant for whole warps,
+// and a thread that has exited would be missed.
+func (w *worker) wholeBarrier(wp *warp, in *instruction, mask uint32) *Fault {
+	if mask == wp.all {
+		return nil
+	}
+	missing := wp.all &^ mask
+	lane := bits.TrailingZeros32(missing)
+	where := "is elsewhere in the kernel"
+	if wp.alive&(1<<lane) == 0 {
+		where = "has exited"
+	}
+	return w.fault(BarrierDivergence, wp, bits.TrailingZeros32(mask), in, "%d of the warp's %d threads are at this barrier; thread %s %s",
+		bits.OnesCount32(mask), bits.OnesCount32(wp.all), coordinates(w.threadAt(wp.index*warpSize+lane)), where)
+}
+
+// barrier makes the warp wait.
 func (w *worker) barrier(wp *warp, in *instruction, mask uint32) *Fault {
-	if mask != wp.all {
-		missing := wp.all &^ mask
-		lane := bits.TrailingZeros32(missing)
-		where := "is elsewhere in the kernel"
-		if wp.alive&(1<<lane) == 0 {
-			where = "has exited"
-		}
-		return w.fault(BarrierDivergence, wp, bits.TrailingZeros32(mask), in, "%d of the warp's %d threads are at this barrier; thread %s %s",
-			bits.OnesCount32(mask), bits.OnesCount32(wp.all), coordinates(w.threadAt(wp.index*warpSize+lane)), where)
+	if fault := w.wholeBarrier(wp, in, mask); fault != nil {
+		return fault
 	}
 	barrier := wp.r32[in.a][0]
 	if barrier > 15 {

@@ -3,20 +3,18 @@ package emu
 import (
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 )
 
 // worker runs blocks one after the other with its own registers and shared memory.
 type worker struct {
 	*launchState
+	cluster     *cluster // of the block,
+	rank        int      // and its place there
 	warps       []warp
 	shared      region // as the block sees it; base 0
 	sharedReady bool   // all of it has been written: loads need no check
-	blockIndex  int64
 	blockAt     [3]int
 	executed    int64 // warp instructions of this block
-	total       int64
 	discard32   lanes32
 	discard64   lanes64
 	arrived     map[uint32]int // bar.arrive: threads by barrier
@@ -28,6 +26,9 @@ type worker struct {
 	unfenced    uint32   // warps that have written to shared memory since their last fence.proxy.async
 	products    [][]productRead
 	chunks      []uint32 // offsets of what a product reads
+	mbarriers   []*mbarrier
+	owners      []*bulkCopy // by chunk: the last copy of a box to it
+	boxes       []*bulkCopy // those whose bytes are still marked
 }
 
 // warpState says why a warp does not run.
@@ -36,6 +37,8 @@ type warpState uint8
 const (
 	ready warpState = iota
 	waiting
+	waitingPhase   // of an mbarrier
+	waitingCluster // at its barrier
 	exited
 )
 
@@ -62,6 +65,9 @@ type warp struct {
 	waitingAt  *instruction
 	async      *asyncState     // nil if the kernel has no asynchronous copies
 	warpgroup  *warpgroupState // nil if the kernel has no products of warpgroups
+	wait       *phaseWait      // nil before the first
+	arrived    bool            // at the cluster's barrier, where it has not waited yet,
+	passed     uint32          // and the barrier's passes then
 }
 
 func newWorker(s *launchState) *worker {
@@ -85,33 +91,18 @@ func newWorker(s *launchState) *worker {
 		for _, c := range k.constants64 {
 			fill64(&wp.r64[c.slot], c.value)
 		}
-		for _, sr := range k.specials {
-			w.fillSpecial(wp, sr)
-		}
 	}
 	return w
 }
 
-// runBlocks takes blocks in order until none is left or a lower one has failed.
-func (w *worker) runBlocks() {
-	for {
-		block := w.next.Add(1) - 1
-		if block >= w.blocks || block > w.firstFailure.Load() {
-			break
-		}
-		if fault := w.runBlock(block); fault != nil {
-			w.report(block, fault)
-		}
-		w.total += w.executed
-	}
-	w.instructions.Add(w.total)
-}
-
-func (w *worker) runBlock(block int64) *Fault {
-	w.blockIndex = block
-	w.blockAt = [3]int{
-		int(block % int64(w.grid[0])), int(block / int64(w.grid[0]) % int64(w.grid[1])),
-		int(block / int64(w.grid[0]) / int64(w.grid[1])),
+// start makes the worker ready for its block of the cluster's present index.
+func (w *worker) start() {
+	k := w.kernel
+	index, rank := w.cluster.index, w.rank
+	for axis, n := range k.clusterBlocks {
+		across := int64(w.grid[axis] / n)
+		w.blockAt[axis] = int(index%across)*n + rank%n
+		index, rank = index/across, rank/n
 	}
 	w.executed = 0
 	w.sharedReady = len(w.shared.data) == 0
@@ -119,34 +110,27 @@ func (w *worker) runBlock(block int64) *Fault {
 	clear(w.arrived)
 	w.resetAsync()
 	w.resetWarpgroups()
+	w.resetBulk()
 	for i := range w.warps {
 		w.startWarp(&w.warps[i])
 	}
-	for {
-		progress := false
-		for i := range w.warps {
-			if wp := &w.warps[i]; wp.state == ready {
-				if fault := w.step(wp); fault != nil {
-					return fault
-				}
-				progress = true
+}
+
+// stepAll runs all warps that can go on for a while, and tells whether there was one.
+func (w *worker) stepAll() (ran bool, fault *Fault) {
+	for i := range w.warps {
+		wp := &w.warps[i]
+		if wp.state == waitingPhase {
+			w.poll(wp)
+		}
+		if wp.state == ready {
+			if fault := w.step(wp); fault != nil {
+				return true, fault
 			}
-		}
-		if progress {
-			continue
-		}
-		released, fault := w.releaseBarriers()
-		if fault != nil {
-			return fault
-		}
-		if !released {
-			w.leaked.Add(w.unwaited())
-			if fault := w.checkAllExited(); fault != nil {
-				return fault
-			}
-			return w.checkProducts()
+			ran = true
 		}
 	}
+	return ran, nil
 }
 
 // startWarp resets a warp. Registers are cleared, so that a kernel that reads one before
@@ -160,9 +144,13 @@ func (w *worker) startWarp(wp *warp) {
 	wp.stack = wp.stack[:0]
 	wp.alive = wp.all
 	wp.state = ready
+	wp.arrived = false
 	for _, s := range k.specials {
-		if s.axis >= 0 && s.base == "%ctaid" { // the others stay the same for all blocks
+		switch s.base { // the others stay the same for all blocks
+		case "%ctaid":
 			fill32(&wp.r32[s.slot], uint32(w.blockAt[s.axis]))
+		case "%clusterid":
+			fill32(&wp.r32[s.slot], uint32(w.blockAt[s.axis]/k.clusterBlocks[s.axis]))
 		}
 	}
 }
@@ -201,6 +189,16 @@ func (w *worker) fillSpecial(wp *warp, s special) {
 			v = w.dynamic
 		case "%total_smem_size":
 			v = w.launchState.shared
+		case "%nclusterid":
+			v = w.grid[s.axis] / w.kernel.clusterBlocks[s.axis]
+		case "%cluster_ctaid":
+			v = w.rankAt()[s.axis]
+		case "%cluster_nctaid":
+			v = w.kernel.clusterBlocks[s.axis]
+		case "%cluster_ctarank":
+			v = w.rank
+		case "%cluster_nctarank":
+			v = w.clusterSize()
 		}
 		d[i] = uint32(v)
 	}
@@ -209,6 +207,12 @@ func (w *worker) fillSpecial(wp *warp, s special) {
 // threadAt gives the coordinates of a thread of the block.
 func (w *worker) threadAt(thread int) [3]int {
 	return [3]int{thread % w.block[0], thread / w.block[0] % w.block[1], thread / w.block[0] / w.block[1]}
+}
+
+// rankAt gives the coordinates of the block in its cluster.
+func (w *worker) rankAt() [3]int {
+	n := w.kernel.clusterBlocks
+	return [3]int{w.rank % n[0], w.rank / n[0] % n[1], w.rank / n[0] / n[1]}
 }
 
 // fault describes what lane i did wrong at an instruction.
@@ -312,30 +316,4 @@ func reduceBarrier(passing []*warp) {
 			wp.predicates[in.d] = -bit(count > 0)
 		}
 	}
-}
-
-// checkAllExited reports a deadlock if a warp still waits though nobody can run.
-func (w *worker) checkAllExited() *Fault {
-	var lines []string
-	var first *warp
-	done := 0
-	for i := range w.warps {
-		wp := &w.warps[i]
-		if wp.state == exited {
-			done++
-			continue
-		}
-		if first == nil {
-			first = wp
-		}
-		lines = append(lines, fmt.Sprintf("warp %d at line %d (barrier %d, %s)", wp.index, wp.waitingAt.source.Line, wp.barrier, countName(wp.threads)))
-	}
-	if first == nil {
-		return nil
-	}
-	const shown = 8
-	if len(lines) > shown {
-		lines = append(slices.Clone(lines[:shown]), fmt.Sprintf("%d more", len(lines)-shown))
-	}
-	return w.fault(Deadlock, first, 0, first.waitingAt, "%d of %d warps have exited; waiting: %s", done, len(w.warps), strings.Join(lines, ", "))
 }
