@@ -109,3 +109,53 @@ func TestTensorTypes(t *testing.T) {
 		t.Error("a span of 16 bytes is accepted")
 	}
 }
+
+// mapPlan has one launch, with a tensor map of an input of some bytes.
+func mapPlan(m *plan.TensorMap, size int64) *plan.Plan {
+	return &plan.Plan{
+		Version: plan.Version, Target: "sm_90a", Entry: "e",
+		Inputs:  []plan.Tensor{{Name: "x", DType: "ui8", Shape: ir.Consts(size)}},
+		Outputs: []plan.Tensor{{Name: "y", DType: "ui8", Shape: ir.Consts(1)}},
+		Buffers: []plan.Buffer{{Kind: plan.Input, Size: ir.Const(size)}, {Kind: plan.Output, Size: ir.Const(1)}},
+		Steps: []plan.Step{{Launch: &plan.Launch{Kernel: "k", Grid: plan.Grid(ir.Consts(1, 1, 1)), Block: 32,
+			Args: []plan.Arg{{Buffer: 1, Access: plan.Write}, {Buffer: 0, Access: plan.Read, Map: m}}}}},
+	}
+}
+
+// What the rules of plans accept, devices do, and the other way round.
+func FuzzMapArgument(f *testing.F) {
+	f.Add("bf16", uint8(2), int64(0), int64(64), int64(8), int64(1), int64(128), int64(1024), 64, 8, 1, 128, int64(1024))
+	f.Add("f32", uint8(3), int64(16), int64(4), int64(3), int64(2), int64(32), int64(16), 4, 2, 1, 0, int64(112))
+	f.Add("ui8", uint8(1), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), 256, 0, 0, 0, int64(0))
+	f.Fuzz(func(t *testing.T, dtype string, rank uint8, offset, d0, d1, d2, s1, s2 int64, b0, b1, b2, swizzle int, size int64) {
+		n := int(rank%3) + 1
+		if size < 0 || size > 1<<50 {
+			return
+		}
+		m := &plan.TensorMap{DType: dtype, Offset: ir.Const(offset), Dims: ir.Consts(d0, d1, d2)[:n], Strides: ir.Consts(s1, s2)[:n-1],
+			Box: []int{b0, b1, b2}[:n], Swizzle: swizzle}
+		p := mapPlan(m, size)
+		if err := plan.Verify(p, nil); err == nil {
+			bound, err := plan.Bind(p, nil)
+			if err != nil {
+				t.Fatalf("%s in %d bytes: verified, but %v", m, size, err)
+			}
+			if err := mapArg(m, bound.Steps[0].Maps[1], 0x100).CheckMap(); err != nil {
+				t.Fatalf("%s in %d bytes: verified, but %v", m, size, err)
+			}
+			return
+		}
+		element, known := ir.ParseDType(dtype)
+		kind, ok := TensorTypeOf(element)
+		span, exists := SwizzleOf(swizzle)
+		if !known || !ok || !exists || offset < 0 || offset > size || min(d0, d1, d2, s1, s2) < 0 || min(b0, b1, b2) < 0 || max(b0, b1, b2) > math.MaxUint16 || offset%16 != 0 {
+			return
+		}
+		direct := Arg{Kind: ArgTensorMap, Bits: 0x100 + uint64(offset), Size: size - offset, Access: Read, Map: &TensorMap{
+			Type: kind, Dims: []uint64{uint64(d0), uint64(d1), uint64(d2)}[:n], Strides: []uint64{uint64(s1), uint64(s2)}[:n-1],
+			Box: []uint32{uint32(b0), uint32(b1), uint32(b2)}[:n], Swizzle: span}}
+		if err := direct.CheckMap(); err == nil && !direct.Map.Empty() {
+			t.Fatalf("%s in %d bytes: devices take it, but %v", m, size, plan.Verify(p, nil))
+		}
+	})
+}
