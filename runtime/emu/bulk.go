@@ -310,6 +310,14 @@ func (w *worker) touchBulk(wp *warp, in *instruction, lane int, at, size uint64,
 	if need == runtime.Write {
 		verb = "writes"
 	}
+	if c := w.ownerOf(at); c != nil {
+		if c.landed && c.observed>>wp.index&1 != 0 {
+			return true, nil
+		}
+		fault = w.fault(InFlight, wp, lane, in, "%s %d bytes at offset %d of shared memory, %s", verb, size, at, c.describe())
+		fault.Address, fault.Size = at, int(size)
+		return false, fault
+	}
 	for _, b := range w.mbarriers {
 		if at < b.at+mbarrierBytes && b.at < at+size {
 			fault = w.fault(BadBarrier, wp, lane, in, "%s %d bytes at offset %d of shared memory, where the mbarrier lies that line %d initialised", verb, size, at, b.line)
@@ -317,16 +325,7 @@ func (w *worker) touchBulk(wp *warp, in *instruction, lane int, at, size uint64,
 			return false, fault
 		}
 	}
-	c := w.ownerOf(at)
-	if c == nil {
-		return false, nil
-	}
-	if c.landed && c.observed>>wp.index&1 != 0 {
-		return true, nil
-	}
-	fault = w.fault(InFlight, wp, lane, in, "%s %d bytes at offset %d of shared memory, %s", verb, size, at, c.describe())
-	fault.Address, fault.Size = at, int(size)
-	return false, fault
+	return false, nil
 }
 
 // landAwaited lands the oldest copy that a warp waits for, if no warp can go on.

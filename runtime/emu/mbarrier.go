@@ -165,7 +165,8 @@ func (w *worker) fenceBarriers(wp *warp, _ *instruction, _ uint32) *Fault {
 	return nil
 }
 
-// arrive executes mbarrier.arrive of an mbarrier of this block, with or without expect_tx.
+// arrive executes mbarrier.arrive of an mbarrier of this block, with or without expect_tx. Then the
+// other warps have their turn, so that they overwrite at once what this one must no longer read.
 func (w *worker) arrive(wp *warp, in *instruction, mask uint32) *Fault {
 	var p places
 	if _, fault := w.resolve(wp, in, mask, runtime.Write, &p); fault != nil {
@@ -188,6 +189,7 @@ func (w *worker) arrive(wp *warp, in *instruction, mask uint32) *Fault {
 			return fault
 		}
 	}
+	wp.state = yielding
 	return nil
 }
 
@@ -210,6 +212,7 @@ func (w *worker) arriveRemote(wp *warp, in *instruction, mask uint32) *Fault {
 			return fault
 		}
 	}
+	wp.state = yielding
 	return nil
 }
 
@@ -289,7 +292,11 @@ func (w *worker) poll(wp *warp) {
 func (w *worker) describeWait(wp *warp) string {
 	lane := bits.TrailingZeros32(wp.wait.waiting)
 	b := wp.wait.barriers[lane]
-	return fmt.Sprintf("phase %d of the mbarrier at offset %d, %d of %d arrivals and %d bytes are missing", b.phase, b.at, b.pending, b.count, b.bytes)
+	missing := fmt.Sprintf("phase %d of the mbarrier at offset %d, %d of %d arrivals", b.phase, b.at, b.pending, b.count)
+	if b.bytes < 0 {
+		return fmt.Sprintf("%s are missing, %d bytes are there already", missing, -b.bytes)
+	}
+	return fmt.Sprintf("%s and %d bytes are missing", missing, b.bytes)
 }
 
 // publishBarriers makes the mbarriers that a warp has initialised usable by its block.

@@ -35,7 +35,8 @@ type worker struct {
 type warpState uint8
 
 const (
-	ready warpState = iota
+	ready    warpState = iota
+	yielding           // until the others had their turn
 	waiting
 	waitingPhase   // of an mbarrier
 	waitingCluster // at its barrier
@@ -120,8 +121,11 @@ func (w *worker) start() {
 func (w *worker) stepAll() (ran bool, fault *Fault) {
 	for i := range w.warps {
 		wp := &w.warps[i]
-		if wp.state == waitingPhase {
+		switch wp.state {
+		case waitingPhase:
 			w.poll(wp)
+		case yielding:
+			wp.state = ready
 		}
 		if wp.state == ready {
 			if fault := w.step(wp); fault != nil {
