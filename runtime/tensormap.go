@@ -110,7 +110,8 @@ const (
 	Promotion256
 )
 
-// Check rejects what cuTensorMapEncodeTiled does, so that all devices refuse alike.
+// Check rejects what cuTensorMapEncodeTiled does, so that all devices refuse alike, and boxes whose
+// rows do not fill the span of a swizzle, as gaps are left between them.
 func (m *TensorMap) Check() error {
 	rank := len(m.Dims)
 	switch {
@@ -129,8 +130,8 @@ func (m *TensorMap) Check() error {
 		}
 	}
 	inner := int(m.Box[0]) * m.Type.Size()
-	if span := m.Swizzle.Span(); inner%plan.MapAlignment != 0 || span > 0 && inner > span {
-		return fmt.Errorf("a tensor map with a box of %d bytes in dimension 0, which must be a multiple of %d, and no more than the %d of a swizzle",
+	if span := m.Swizzle.Span(); inner%plan.MapAlignment != 0 || span > 0 && inner != span {
+		return fmt.Errorf("a tensor map with a box of %d bytes in dimension 0, which must be a multiple of %d, and the %d of a swizzle",
 			inner, plan.MapAlignment, span)
 	}
 	for i, n := range m.Dims {

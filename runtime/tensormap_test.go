@@ -33,6 +33,7 @@ func TestTensorMapCheck(t *testing.T) {
 		{"an empty box", func(m *TensorMap) { m.Box[1] = 0 }, "0 elements in dimension 1"},
 		{"a large box", func(m *TensorMap) { m.Box[1] = 257 }, "257 elements in dimension 1"},
 		{"a box that the swizzle cuts", func(m *TensorMap) { m.Box[0] = 72 }, "144 bytes"},
+		{"a box that leaves gaps", func(m *TensorMap) { m.Box[0] = 32 }, "64 bytes"},
 		{"a box without swizzle", func(m *TensorMap) { m.Box[0], m.Swizzle = 72, SwizzleNone }, ""},
 		{"an odd box", func(m *TensorMap) { m.Box[0] = 7 }, "14 bytes"},
 		{"type", func(m *TensorMap) { m.Type = 10 }, "unknown type"},

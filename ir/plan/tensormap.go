@@ -98,8 +98,8 @@ func (v *verifier) mapForm(place string, k int, m *TensorMap) {
 	switch swizzle := int64(m.Swizzle); {
 	case swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128:
 		v.fail(21, place, "argument %d is a tensor map with a swizzle of %d bytes: 0, 32, 64 and 128 are possible", k, swizzle)
-	case inner%MapAlignment != 0 || swizzle > 0 && inner > swizzle:
-		v.fail(22, place, "argument %d is a tensor map with a box of %d bytes in dimension 0, which are no multiple of %d, or more than its swizzle of %d", k, inner, MapAlignment, swizzle)
+	case inner%MapAlignment != 0 || swizzle > 0 && inner != swizzle:
+		v.fail(22, place, "argument %d is a tensor map with a box of %d bytes in dimension 0, which are no multiple of %d, or not its swizzle of %d", k, inner, MapAlignment, swizzle)
 	}
 	for _, d := range append([]ir.Dim{m.Offset}, m.Strides...) {
 		if !d.DivisibleBy(MapAlignment, v.divisor) {

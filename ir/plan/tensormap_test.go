@@ -88,6 +88,7 @@ var mapFaults = []struct {
 	{"P21", "large box", []string{`"box":[64,128]`, `"box":[64,257]`}, []string{"257 elements"}},
 	{"P21", "swizzle", []string{`"swizzle":128`, `"swizzle":16`}, []string{"swizzle of 16"}},
 	{"P22", "box over a swizzle", []string{`"box":[64,128]`, `"box":[72,128]`}, []string{"144 bytes", "128"}},
+	{"P22", "box under a swizzle", []string{`"box":[64,128]`, `"box":[32,128]`}, []string{"64 bytes", "128"}},
 	{"P22", "odd box", []string{`"box":[256]`, `"box":[250]`}, []string{"argument 4", "250 bytes"}},
 	{"P22", "stride", []string{`{"name":"k","min":8,"multiple":8}`, `{"name":"k","min":8,"multiple":4}`}, []string{"2*k bytes"}},
 	{"P22", "offset", []string{`"offset":"512*k"`, `"offset":"512*k + 8"`}, []string{"512*k + 8 bytes"}},

@@ -43,7 +43,7 @@ package plan
 //	     buffer. It has an element type of 1, 2, 4 or 8 bytes that is not complex, 1 to 5 dims, a
 //	     stride for each but the innermost, a box of 1 to 256 elements in each, and a swizzle of 0,
 //	     32, 64 or 128.
-//	P22  The innermost extent of a tensor map's box is a multiple of 16 bytes, and no more than its
+//	P22  The innermost extent of a tensor map's box is a multiple of 16 bytes, and that of its
 //	     swizzle if it has one. Its offset and strides are multiples of 16 at every size.
 //	P23  A tensor map lies inside its buffer with all dims as close to 1 as their bounds allow, and
 //	     with all as close to 4096. Bind holds it to the sizes of a run.
