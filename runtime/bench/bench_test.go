@@ -12,6 +12,7 @@ import (
 
 	"weft/ir"
 	"weft/ir/diag"
+	"weft/runtime"
 )
 
 func TestSummarize(t *testing.T) {
@@ -156,5 +157,32 @@ func TestTorchFails(t *testing.T) {
 	r, err := torch(python(t, `echo '{"mode": "eager", "median_ms": 2}'; echo crashed >&2; exit 139`)).Run(context.Background())
 	if err != nil || len(r.Modes) != 1 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "crashed") {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// kernel is a kernel without a device.
+type kernel string
+
+func (k kernel) Name() string { return string(k) }
+
+func TestLaunchesWithTensorMaps(t *testing.T) {
+	launch := func(at uint64, rows uint64) runtime.Launch {
+		tensor := func(from uint64, size int64) runtime.Arg {
+			return runtime.Arg{Kind: runtime.ArgTensorMap, Bits: at + from, Size: size, Access: runtime.Read,
+				Map: &runtime.TensorMap{Type: runtime.TensorU8, Dims: []uint64{16, rows}, Strides: []uint64{16}, Box: []uint32{16, 1}}}
+		}
+		return runtime.Launch{Kernel: kernel("k"), Args: []runtime.Arg{
+			{Kind: runtime.ArgPointer, Bits: at, Size: 1000, Access: runtime.Read}, {Kind: runtime.ArgI32, Bits: 7},
+			tensor(16, 984), tensor(2048, 512), tensor(2048+64, 448)}}
+	}
+	if got := bytesOf(launch(1<<20, 8)); got != 1000+512 {
+		t.Errorf("%d bytes, want those of two tensors, each once", got)
+	}
+	key := launchKey(launch(1<<20, 8))
+	if again := launchKey(launch(1<<30, 8)); again != key {
+		t.Errorf("elsewhere the key is %s, not %s", again, key)
+	}
+	if other := launchKey(launch(1<<20, 4)); other == key {
+		t.Errorf("the key of half of the rows is %s too", key)
 	}
 }

@@ -231,6 +231,23 @@ func TestTransferTimes(t *testing.T) {
 	}
 }
 
+// mapLaunch launches a kernel that does nothing with two tensor maps.
+func mapLaunch(t *testing.T, d *Device) runtime.Launch {
+	m, err := d.Load([]byte(".version 8.0\n.target sm_90\n.address_size 64\n" +
+		".visible .entry maps(.param .align 64 .b8 a[128], .param .align 64 .b8 b[128]) { ret; }"))
+	must(t, "Load", err)
+	k, err := m.Kernel("maps")
+	must(t, "Kernel", err)
+	p, err := d.Alloc(1024)
+	must(t, "Alloc", err)
+	l := runtime.Launch{Kernel: k, Grid: [3]int{1, 1, 1}, Block: [3]int{32, 1, 1}, Label: "nothing with maps"}
+	for _, rows := range []uint64{4, 8} {
+		l.Args = append(l.Args, runtime.Arg{Kind: runtime.ArgTensorMap, Bits: uint64(p), Size: 1024, Access: runtime.Read, Map: &runtime.TensorMap{
+			Type: runtime.TensorBF16, Dims: []uint64{64, rows}, Strides: []uint64{128}, Box: []uint32{64, 8}, Swizzle: runtime.Swizzle128}})
+	}
+	return l
+}
+
 // The time that calls take on the host, measured over the calls alone.
 func TestCallTimes(t *testing.T) {
 	d := openDevice(t)
@@ -261,6 +278,14 @@ func TestCallTimes(t *testing.T) {
 	allocations := testing.AllocsPerRun(100, func() { must(t, "Launch", d.Launch(0, l)) })
 	if allocations > 0 {
 		t.Errorf("a launch allocates %v times", allocations)
+	}
+	if d.Properties().ComputeMajor >= 9 {
+		withMaps := mapLaunch(t, d)
+		measure("Launch with two tensor maps", func() error { return d.Launch(0, withMaps) })
+		if n := testing.AllocsPerRun(100, func() { must(t, "Launch", d.Launch(0, withMaps)) }); n > 0 {
+			t.Errorf("a launch with tensor maps allocates %v times", n)
+		}
+		measure("encoding of a tensor map", func() error { _, err := encodeMap(withMaps.Args[0]); return err })
 	}
 	must(t, "BeginCapture", d.BeginCapture(0))
 	for range 100 {
