@@ -123,3 +123,54 @@ func TestRingMistakes(t *testing.T) {
 		})
 	}
 }
+
+// TestClusterRegisters: each block of a cluster knows its place, whatever its shape.
+func TestClusterRegisters(t *testing.T) {
+	names := []string{"%ctaid.x", "%ctaid.y", "%clusterid.x", "%clusterid.y", "%nclusterid.x", "%nclusterid.y", "%cluster_ctaid.x", "%cluster_ctaid.y",
+		"%cluster_nctaid.x", "%cluster_nctaid.y", "%cluster_ctarank", "%cluster_nctarank"}
+	for _, shape := range [][2]int{{1, 1}, {2, 1}, {1, 2}, {3, 2}} {
+		var body strings.Builder
+		for i, name := range names {
+			fmt.Fprintf(&body, "mov.u32 %%r1, %s; st.global.u32 [%%rd2+%d], %%r1;\n", name, 4*i)
+		}
+		h := newHarness(t, Options{Workers: 2}, fmt.Sprintf(`.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out) .reqnctapercluster %d, %d, 1
+{
+	.reg .b32 %%r<9>; .reg .b64 %%rd<9>;
+	mov.u32 %%r1, %%ctaid.x; mov.u32 %%r2, %%ctaid.y; mad.lo.u32 %%r1, %%r2, 6, %%r1; mul.wide.u32 %%rd1, %%r1, 64;
+	ld.param.u64 %%rd2, [out]; add.s64 %%rd2, %%rd2, %%rd1;
+	%s ret;
+}`, shape[0], shape[1], &body))
+		const size = 6 * 4 * 64
+		out := h.buffer(size, make([]byte, size))
+		launch := runtime.Launch{Kernel: h.kernel("k"), Grid: [3]int{6, 4, 1}, Block: [3]int{1, 1, 1}, Args: []runtime.Arg{pointer(out, size, runtime.ReadWrite)}}
+		if err := h.device.Launch(0, launch); err != nil {
+			t.Fatal(err)
+		}
+		got := words(h.download(out, size))
+		for y := range 4 {
+			for x := range 6 {
+				a, b := shape[0], shape[1]
+				want := []int{x, y, x / a, y / b, 6 / a, 4 / b, x % a, y % b, a, b, x%a + y%b*a, a * b}
+				if at := got[(y*6+x)*16:][:len(want)]; fmt.Sprint(at) != fmt.Sprint(want) {
+					t.Errorf("%v: block (%d,%d) has %d, want %d", shape, x, y, at, want)
+				}
+			}
+		}
+	}
+}
+
+// TestClusterFaults: of many failing clusters the lowest is reported, and its lowest block.
+func TestClusterFaults(t *testing.T) {
+	for range 5 {
+		h := newHarness(t, Options{Workers: 4}, boxText(".reqnctapercluster 2, 1, 1", 64, "setp.ge.u32 %p5, %r7, 6; CLUSTER @%p5 trap;"))
+		m := boxMap()
+		err := h.launch("k", 16, 32, h.tensorMap(m, make([]byte, m.Extent())), pointer(h.buffer(64, nil), 64, runtime.Write))
+		var fault *Fault
+		if !errors.As(err, &fault) || fault.Kind != Trapped || fault.Block != [3]int{6, 0, 0} {
+			t.Fatalf("got %v", err)
+		}
+	}
+}

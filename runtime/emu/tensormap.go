@@ -1,7 +1,6 @@
 package emu
 
 import (
-	"fmt"
 	"math/bits"
 
 	"weft/codegen/ptx"
@@ -26,9 +25,6 @@ func (s *launchState) bindTensorMap(i int, arg runtime.Arg) error {
 	t.size = t.inner
 	for _, n := range t.Box[1:] {
 		t.size *= int64(n)
-	}
-	if span := t.Swizzle.Span(); span > 0 && t.inner != int64(span) {
-		return fmt.Errorf("a tensor map with a box of %d bytes in dimension 0 and a swizzle of %d: the emulator knows no gaps between rows", t.inner, span)
 	}
 	if extent := t.Extent(); extent > 0 {
 		a, offset, err := s.device.memory.find(arg.Bits, extent)
