@@ -252,6 +252,12 @@ func (b *RanksBinding) Synchronize() error {
 	return b.ranks.each(func(i int) error { return b.bindings[i].Synchronize() })
 }
 
+// Each runs f for all members at once, each with its own binding, until all have returned: what
+// a rank does by itself, as often as the others.
+func (b *RanksBinding) Each(f func(m Member, own *Binding) error) error {
+	return b.ranks.each(func(i int) error { return f(b.ranks.members[i], b.bindings[i]) })
+}
+
 // Bindings are those of the members.
 func (b *RanksBinding) Bindings() []*Binding { return b.bindings }
 

@@ -303,7 +303,7 @@ func (r *benchRun) measure(ctx context.Context) error {
 
 // measureRanks takes the times of all ranks together; kernels, launches and memory are those of the first.
 func (r *benchRun) measureRanks(ctx context.Context, session *ranksSession) error {
-	r.report.Clock = "wall time"
+	r.report.Clock = bench.Clock(session.Members()[0].Device)
 	b, err := session.Ranks.Bind(r.signature.Name, session.inputsOf(r.inputs))
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"weft/runtime"
@@ -64,8 +65,34 @@ func Step(ctx context.Context, device runtime.Device, b *runtime.Binding, o Opti
 	return Summarize(times), nil
 }
 
-// Ranks measures whole runs of all ranks that the process drives, by wall time.
-func Ranks(ctx context.Context, b *runtime.RanksBinding, o Options) (Times, error) {
+// Ranks measures whole runs of all ranks that the process drives: on devices that know when their
+// events happened each rank as Step does, beside the others, of which the slowest counts; else by
+// wall time.
+func Ranks(ctx context.Context, b *runtime.RanksBinding, o Options) (slowest Times, err error) {
+	timed := true
+	var mu sync.Mutex
+	err = b.Each(func(m runtime.Member, own *runtime.Binding) error {
+		if _, ok := m.Device.(cuda.Timer); !ok {
+			mu.Lock()
+			defer mu.Unlock()
+			timed = false
+			return nil
+		}
+		times, err := Step(ctx, m.Device, own, o)
+		mu.Lock()
+		defer mu.Unlock()
+		if times.Median > slowest.Median {
+			slowest = times
+		}
+		return err
+	})
+	if timed || err != nil {
+		return slowest, err
+	}
+	return ranksByWall(ctx, b, o)
+}
+
+func ranksByWall(ctx context.Context, b *runtime.RanksBinding, o Options) (Times, error) {
 	var times []time.Duration
 	for i := range o.Warmup + o.Steps {
 		start := time.Now()
