@@ -140,7 +140,7 @@ const (
 // Arg is one kernel argument. For a pointer, Size is the extent in bytes that the kernel may
 // touch, starting at Bits: the emulator rejects any access outside the extents of the launch. A
 // tensor map has the address of its first element, aligned to 16 bytes, the extent that may be
-// read from there, and Access Read.
+// touched from there, and Access Read, or Write for copies from shared memory.
 type Arg struct {
 	Kind   ArgKind
 	Bits   uint64     // the value, in the low bits

@@ -184,8 +184,8 @@ func (a Arg) CheckMap() error {
 		return err
 	}
 	switch extent := a.Map.Extent(); {
-	case a.Access != Read:
-		return errors.New("a tensor map is only read")
+	case a.Access != Read && a.Access != Write:
+		return errors.New("a tensor map is only read, or only written")
 	case a.Bits%plan.MapAlignment != 0:
 		return fmt.Errorf("a tensor map at address %#x, which is not aligned to %d bytes", a.Bits, plan.MapAlignment)
 	case extent > a.Size:
