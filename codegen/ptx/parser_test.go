@@ -154,6 +154,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(readTestdata(f, "split/all.ptx"))
 	f.Add(entry("{ .reg .pred p; @p bra A; A: }"))
 	f.Add(entry("brx.idx %r1, $T; $T: .branchtargets A; A: ret;"))
+	f.Add(entry("{ .reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p, [%r1], 1; @p bra D; bra W; D: } mbarrier.arrive.shared::cta.b64 _, [%r1];"))
+	f.Add(prologue + ".entry k(.param .align 64 .b8 m[128]) .explicitcluster .reqnctapercluster 2, 1, 1 { cp.async.bulk.tensor.2d.shared::cluster.global [s], [m, {1, -1}], [s+8], 3; }")
 	f.Add(prologue + ".global .align 8 .u64 x[2] = {generic(y)+4, 0d3FF8000000000000};")
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := Parse(text)
@@ -187,6 +189,25 @@ func FuzzParse(f *testing.F) {
 }
 
 // headerText has the directives that stand outside of bodies.
+// TestPhaseWait: a label may stand at the end of a scope, and in each scope again; a sink is an operand.
+func TestPhaseWait(t *testing.T) {
+	row, _ := Lookup("mbarrier.wait.parity")
+	wait := strings.NewReplacer("$0", "%r1", "$1", "%r2").Replace(row.Text)
+	m, err := Parse(entry(wait + wait + "\n mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+8], 16;"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := m.Functions[0].Body
+	for i, target := range map[int]int{1: 3, 2: 0, 4: 6, 5: 3} {
+		if got := body[i].Operands[0].Targets; len(got) != 1 || got[0] != target {
+			t.Errorf("%s: targets %v, want %d", body[i], got, target)
+		}
+	}
+	if o := body[6].Operands; o[0].Kind != OperandSink || o[1].Kind != OperandAddress || o[1].Offset != 8 || body[6].Modifiers[2] != "shared::cta" {
+		t.Errorf("%+v", body[6])
+	}
+}
+
 const headerText = `.version 8.3
 .target sm_90a, debug
 .address_size 64
@@ -200,6 +221,8 @@ const headerText = `.version 8.3
 	.param .f32 c
 )
 .reqntid 128, 2
+.explicitcluster
+.reqnctapercluster 2, 1, 1
 .minnctapersm 2
 .maxnreg 128
 {
@@ -219,7 +242,7 @@ func TestHeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := m.Function("k")
-	if k.ReqThreads != [3]int{128, 2, 1} || !k.Parameters[0].Pointer || k.Parameters[0].Align != 16 || k.Parameters[1].Size() != 128 || k.Parameters[1].Align != 64 {
+	if k.ReqThreads != [3]int{128, 2, 1} || k.ClusterBlocks != [3]int{2, 1, 1} || !k.Parameters[0].Pointer || k.Parameters[0].Align != 16 || k.Parameters[1].Size() != 128 || k.Parameters[1].Align != 64 {
 		t.Errorf("%+v", k)
 	}
 	if v := m.Variables[0]; v.Init[0] != (Initializer{Bits: 8, Symbol: "table", Generic: true}) || v.Init[1].Symbol != "table" {

@@ -148,7 +148,7 @@ func TestAsyncCopies(t *testing.T) {
 func TestAsyncUnsupported(t *testing.T) {
 	for _, body := range []string{
 		"cp.async.cg.shared.global [%r3], [%rd1], 8;", "cp.async.ca.shared.global [%r3], [%rd1], 12;", "cp.async.ca.shared.global [%r3], [%rd1];",
-		"cp.async.bulk.commit_group;", "cp.async.wait_group %r1;", "cp.async.wait_group;", "cp.async.commit_group 1;", "cp;",
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd4], 16, [%r3];", "cp.async.wait_group %r1;", "cp.async.wait_group;", "cp.async.commit_group 1;", "cp;",
 		"mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%rd1, %rd2}, {%rd3}, {%rd4}, {%rd5, %rd6};",
 		"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};",
 		"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %rd4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};",

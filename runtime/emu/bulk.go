@@ -44,6 +44,14 @@ type tensorCopy struct {
 // bulkInstruction decodes cp.async.bulk.
 func (d *decoder) bulkInstruction(in *instruction) error {
 	d.k.bulk = true
+	switch strings.Join(d.in.Modifiers[2:], ".") {
+	case "commit_group":
+		in.extra.run = (*worker).commitStores
+		return d.operands(0)
+	case "wait_group", "wait_group.read":
+		in.extra.run = (*worker).waitStores
+		return d.groups(in)
+	}
 	name := strings.Join(d.in.Modifiers[2:], ".")
 	rest, found := strings.CutPrefix(name, "tensor.")
 	if !found || len(rest) < 3 || rest[0] < '1' || rest[0] > '5' || rest[1:3] != "d." {
@@ -55,6 +63,8 @@ func (d *decoder) bulkInstruction(in *instruction) error {
 		return d.tensorCopy(in, rank, false)
 	case "shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster", "shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster":
 		return d.tensorCopy(in, rank, true)
+	case "global.shared::cta.bulk_group", "global.shared::cta.tile.bulk_group":
+		return d.tensorStore(in, rank)
 	}
 	return d.unsupported("this form of cp.async.bulk.tensor")
 }
@@ -177,6 +187,11 @@ func (w *worker) box(wp *warp, in *instruction, lane, rank int, pointer int32, s
 
 // checkSource looks for bytes of a box that nobody wrote.
 func (w *worker) checkSource(wp *warp, in *instruction, lane int, t *tensorMap, at [5]int64) (fault *Fault) {
+	if t.access&runtime.Read == 0 {
+		fault = w.fault(AccessDenied, wp, lane, in, "reads the tensor of argument %d, which the launch declares as %s", t.argument, accessName(t.access))
+		fault.Argument = t.argument
+		return fault
+	}
 	if !t.checkRead {
 		return nil
 	}
@@ -252,6 +267,9 @@ func (w *worker) checkTarget(wp *warp, lane int, c *bulkCopy) *Fault {
 				if r := to.readOf(owner, wp, at); r != nil {
 					return w.bulkFault(InFlight, wp, lane, c, "copies to offset %d of shared memory, which %s", at, r.describe(owner))
 				}
+			}
+			if s := to.storeOf(wp, at); s != nil {
+				return w.bulkFault(InFlight, wp, lane, c, "copies to offset %d of shared memory, which %s", at, to.describeStore(s))
 			}
 		}
 		for warps := to.unfenced; warps != 0; warps &= warps - 1 {
@@ -413,6 +431,7 @@ func (w *worker) observe(wp *warp, b *mbarrier) {
 // publishBulk lets everybody touch what a warp has waited for.
 func (w *worker) publishBulk(wp *warp) {
 	w.publishBarriers(wp)
+	w.releaseStores(wp)
 	some := false
 	for _, c := range w.boxes {
 		if c.observed>>wp.index&1 != 0 {
@@ -436,6 +455,6 @@ func (w *worker) releaseBulk(c *bulkCopy) {
 
 // resetBulk forgets the mbarriers and copies of the block before.
 func (w *worker) resetBulk() {
-	w.mbarriers, w.boxes = w.mbarriers[:0], w.boxes[:0]
+	w.mbarriers, w.boxes, w.stores = w.mbarriers[:0], w.boxes[:0], w.stores[:0]
 	clear(w.owners)
 }

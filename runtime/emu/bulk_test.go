@@ -360,3 +360,26 @@ func TestBoxUninitialised(t *testing.T) {
 		}
 	}
 }
+
+func TestBoxUnsupported(t *testing.T) {
+	for _, body := range []string{
+		"mbarrier.init.b64 [%rd1], 1;", "mbarrier.init.shared::cta.b64 [%r3];", "mbarrier.init.shared::cta.b64 %r3, 1;", "mbarrier.arrive.shared::cta.b64 %rd1, [%r3];",
+		"mbarrier.arrive.shared::cta.b64 _, [%r3], 2;", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3];", "mbarrier.test_wait.parity.shared::cta.b64 %p4, [%r3], 0;",
+		"mbarrier.try_wait.parity.shared::cta.b64 %r3, [%r3], 0;", "mbarrier.try_wait.parity.shared::cta.b64 %p4, [%r3];", "mbarrier.inval.shared::cta.b64 [%r3];", "mbarrier;",
+		"mapa.shared::cluster.u64 %rd1, %rd2, %r3;", "mapa.shared::cluster.u32 %r3, %r4;", "ld.shared::cluster.u32 %r3, [%r4];", "st.shared::cluster.u32 [%r4], %r3;",
+		"barrier.cluster.arrive.acquire;", "barrier.cluster.wait 0;", "setmaxnreg.dec.sync.aligned.u32 16;", "setmaxnreg.inc.sync.aligned.u32 44;", "setmaxnreg.inc.sync.aligned.u32 264;",
+		"setmaxnreg.inc.sync.aligned.u32 %r3;", "setmaxnreg.inc.u32 40;", "cp.async.bulk.commit_group 1;", "cp.async.bulk.wait_group %r3;", "cp.async.bulk.wait_all;", "cp.async.bulk;",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r3}], [%r4];",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1+64, {%r3, %r3}], [%r4];",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], [%r4];",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r3, %r3}];",
+		"cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r3], [%rd1, {%r3, %r3}], [%r4], %r5;",
+		"cp.async.bulk.tensor.6d.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1, {%r3, %r3, %r3, %r3, %r3, %r3}], [%r4];",
+		"cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1, {%r3, %r3}];", "prefetch.tensormap %rd1;", "mov.b64 %rd1, a;", "fence.mbarrier_init.release.cluster 1;",
+	} {
+		var unsupported *UnsupportedError
+		if err := Check(kernelText(body)); !errors.As(err, &unsupported) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func decode(m *module, f *ptx.Function) (*kernel, error) {
 	if err := d.body(); err != nil {
 		return nil, err
 	}
-	if d.k.warpgroups {
+	if d.k.proxy {
 		d.findRegisterHazards()
 	}
 	return d.k, nil

@@ -130,7 +130,7 @@ type kernel struct {
 	dynamicAlign int  // of extern shared memory, 0 if there is none
 	sequential   bool // results depend on the order of blocks: they run one by one
 	async        bool // has asynchronous copies
-	warpgroups   bool // has products of warpgroups
+	proxy        bool // has products of warpgroups or copies of boxes, which read shared memory later
 	bulk         bool // has mbarriers, or copies of boxes
 	maxThreads   [3]int
 	reqThreads   [3]int

@@ -41,7 +41,7 @@ type warpgroupProduct struct {
 
 // warpgroupInstruction decodes wgmma.
 func (d *decoder) warpgroupInstruction(in *instruction) error {
-	d.k.warpgroups = true
+	d.k.proxy = true
 	in.op, in.extra = opSpecial, &extra{}
 	switch name := strings.Join(d.in.Modifiers, "."); name {
 	case "fence.sync.aligned":

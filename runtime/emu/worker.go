@@ -28,6 +28,7 @@ type worker struct {
 	chunks      []uint32 // offsets of what a product reads
 	mbarriers   []*mbarrier
 	owners      []*bulkCopy // by chunk: the last copy of a box to it
+	stores      []*boxStore
 	boxes       []*bulkCopy // those whose bytes are still marked
 }
 
@@ -65,10 +66,12 @@ type warp struct {
 	threads    int    // count of the barrier, 0 for all
 	waitingAt  *instruction
 	async      *asyncState     // nil if the kernel has no asynchronous copies
-	warpgroup  *warpgroupState // nil if the kernel has no products of warpgroups
+	warpgroup  *warpgroupState // nil if nothing reads shared memory through the asynchronous proxy
 	wait       *phaseWait      // nil before the first
 	arrived    bool            // at the cluster's barrier, where it has not waited yet,
 	passed     uint32          // and the barrier's passes then
+	// storeGroups counts the groups of stores of boxes that each thread has closed.
+	storeGroups lanes32
 }
 
 func newWorker(s *launchState) *worker {
@@ -149,6 +152,7 @@ func (w *worker) startWarp(wp *warp) {
 	wp.alive = wp.all
 	wp.state = ready
 	wp.arrived = false
+	wp.storeGroups = lanes32{}
 	for _, s := range k.specials {
 		switch s.base { // the others stay the same for all blocks
 		case "%ctaid":
