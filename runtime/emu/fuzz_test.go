@@ -22,7 +22,8 @@ func FuzzRun(f *testing.F) {
 	f.Add(kernelText("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};"))
 	f.Add(kernelText("shl.b32 %r3, %r2, 4; stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r3], {%r4}; ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%r3}, [%r3];"))
 	f.Add(warpgroupText(readyProduct + "PRODUCT COMMIT STORE wgmma.wait_group.sync.aligned 1; COPY cp.async.wait_all; PROXY"))
-	f.Add(boxText(".reqnctapercluster 2, 1, 1", 4096, ring))
+	r := ring{2, 3, 2, 1}
+	f.Add(r.text(r.parts()))
 	f.Add(boxText("", 4096, "INIT prefetch.tensormap [%rd1]; @%p1 EXPECT 4096; @%p1 COPY2 [%r4], [%rd1, {%r5, %r5}], [%r3]; WAIT0 OUT"))
 	f.Add(boxText(".reqnctapercluster 1, 2, 1", 64, "CLUSTER mapa.shared::cluster.u32 %r9, %r3, %r5; setmaxnreg.dec.sync.aligned.u32 24; INIT @%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r9]; WAIT0 WAIT1"))
 	for _, in := range hardwareInstructions() {
