@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +67,7 @@ type warpgroupCase struct {
 	registers    bool // A
 	signA, signB int
 	fresh        bool // the first product takes no C
+	box          bool // A and B, not transposed and swizzled by 128 bytes, come by a copy of a box
 }
 
 func (c warpgroupCase) name() string {
@@ -215,6 +217,30 @@ func (c warpgroupCase) image(a, b [][]uint32) []byte {
 	return append(image, make([]byte, (2048-len(image)%2048)%2048)...)
 }
 
+// boxProduct replaces the copy of the image by that of a box of A and B.
+func boxProduct(text string) string {
+	loads := strings.Index(text, "ld.global.v4.u32 {%r2,")
+	head, rest := text[:loads], text[strings.LastIndex(text, "st.shared.v4.u32"):]
+	return strings.NewReplacer(".param .u64 image", ".param .align 64 .b8 image[128]", "ld.param.u64 %rd1, [image];", ".shared .align 8 .b8 bar[8]; mov.b64 %rd1, image; cvta.param.u64 %rd1, %rd1;",
+		"add.s64 %rd1, %rd1, %rd4;", "").Replace(head) +
+		strings.Replace(rest[strings.Index(rest, ";")+1:], "fence.proxy.async.shared::cta; bar.sync 0;", `mov.b32 %r2, 0; setp.eq.u32 %p1, %r1, 0; mov.u64 %rd8, bar; cvt.u32.u64 %r3, %rd8; cvt.u32.u64 %r4, %rd6;
+		@%p1 mbarrier.init.shared::cta.b64 [%r3], 1; @%p1 fence.mbarrier_init.release.cluster; bar.sync 0;
+		@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], BYTES; @%p1 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd1, {%r2, %r2}], [%r3];
+		{ .reg .pred p; WAIT: mbarrier.try_wait.parity.shared::cta.b64 p, [%r3], 0; @p bra DONE; bra WAIT; DONE: }`, 1)
+}
+
+// matrix is A and B one below the other, as a tensor of which a box is all.
+func (c warpgroupCase) matrix(a, b [][]uint32) (runtime.TensorMap, []byte) {
+	var data []byte
+	for _, row := range slices.Concat(a, b) {
+		for _, x := range row {
+			data = binary.LittleEndian.AppendUint16(data, uint16(x))
+		}
+	}
+	rows := 64 + c.columns
+	return runtime.TensorMap{Type: runtime.TensorBF16, Dims: []uint64{sharedInner, uint64(rows)}, Strides: []uint64{2 * sharedInner}, Box: []uint32{sharedInner, uint32(rows)}, Swizzle: runtime.Swizzle128}, data
+}
+
 // check runs the chain and compares all elements.
 func (c warpgroupCase) check(t *testing.T, seed uint64) {
 	t.Helper()
@@ -233,11 +259,18 @@ func (c warpgroupCase) check(t *testing.T, seed uint64) {
 			accumulators[thread*c.columns/2+i] = sum[16*warp+lane/4+i/2%2*8][i/4*8+lane%4*2+i%2]
 		}
 	}
-	h := newHarness(t, Options{}, c.text(len(image)))
+	text := c.text(len(image))
+	if c.box {
+		text = strings.Replace(boxProduct(text), "BYTES", fmt.Sprint(128*(64+c.columns)), 1)
+	}
+	h := newHarness(t, Options{}, text)
 	size := 256 * c.columns
 	out := h.buffer(size, fromWords(accumulators))
-	h.mustLaunch("k", 1, 128, pointer(h.buffer(len(image), image), len(image), runtime.Read),
-		pointer(h.buffer(8192, fromWords(fragments)), 8192, runtime.Read), pointer(out, size, runtime.ReadWrite))
+	from := pointer(h.buffer(len(image), image), len(image), runtime.Read)
+	if c.box {
+		from = h.tensorMap(c.matrix(a, b))
+	}
+	h.mustLaunch("k", 1, 128, from, pointer(h.buffer(8192, fromWords(fragments)), 8192, runtime.Read), pointer(out, size, runtime.ReadWrite))
 	want, bad := c.expected(a, b, sum), 0
 	for i, got := range words(h.download(out, size)) {
 		thread, register := i/(c.columns/2), i%(c.columns/2)
@@ -260,7 +293,9 @@ func TestWarpgroupProduct(t *testing.T) {
 					c.b.width = 16
 				}
 				c.check(t, uint64(columns+i))
-				c.registers = true
+				c.box = !transposed && columns <= 192
+				c.check(t, uint64(columns+i+20))
+				c.registers, c.box = true, false
 				c.check(t, uint64(columns+i+10))
 			}
 		}
