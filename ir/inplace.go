@@ -17,6 +17,15 @@ func (op *Op) Updated() (operand int, ok bool) {
 	return i, i >= 0 && i < len(op.Operands)
 }
 
+// Overwritten is the number of the operand in whose memory an operation may have its result: that which a
+// scatter kernel updates, or that of an all_reduce beside which nothing runs.
+func (op *Op) Overwritten() (operand int, ok bool) {
+	if a, collective := op.Attrs.(*CollectiveAttrs); collective {
+		return 0, op.Kind == OpAllReduce && !a.Async && len(op.Operands) == 1
+	}
+	return op.Updated()
+}
+
 // Update is the dynamic_update_slice or scatter whose result is the only one of a kernel's
 // region; nil where it is another operation.
 func (b *Block) Update() *Op {

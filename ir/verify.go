@@ -33,9 +33,9 @@ import (
 //	V17  The result of an asynchronous collective is used once, by a collective_done in its block that takes its
 //	     operand too; a collective_done has no other operands.
 //	V15  A collective names axes of the mesh, and as many ranks as there are along them.
-//	V16  A scatter kernel whose result has the place of the operand that it updates is the last to use that operand;
-//	     a parameter is only written over where its successor, the new value of the state or the next one that a
-//	     while carries, has its place; nor does another value lie in an input.
+//	V16  A scatter kernel whose result has the place of the operand that it updates, or an all_reduce that has its
+//	     operand's, is the last to use that operand; a parameter is only written over where its successor, the new
+//	     value of the state or the next one that a while carries, has its place; nor does another value lie in an input.
 
 // maxViolations is where the verifier stops counting.
 const maxViolations = 20

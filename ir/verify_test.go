@@ -83,7 +83,7 @@ var violations = []struct {
 		return memory { buffer 0: 8 live 0..1 %2 in buffer 0 } }`},
 	{rule: "V13: buffers 0 and 1 are live together, but 1 does not list 0", text: `entry f() { return memory { buffer 0: 4 live 0..1 buffer 1: 4 live 1..2 } }`},
 	{rule: "V13: buffer 0 lists 1, which is not earlier", text: `entry f() { return memory { buffer 0: 4 live 0..1 after [1] buffer 1: 4 live 2..3 } }`},
-	{rule: "V16: %3 = kernel: %0 is used after the kernel that writes into its memory", text: inPlace(`%8: f32[4] = abs(%0)`, "%8", "%3", `%0 in input 0 %3 in input 0`)},
+	{rule: "V16: %3 = kernel: %0 is used after the operation that writes into its memory", text: inPlace(`%8: f32[4] = abs(%0)`, "%8", "%3", `%0 in input 0 %3 in input 0`)},
 	{rule: "V16: %3 = kernel: %3 is placed in an input that no output replaces there", text: inPlace(`%8: f32[4] = abs(%3)`, "%3", "%8", `%3 in input 0`)},
 	{rule: "V16: %3 = kernel: %3 is placed in an input that no output replaces there", text: inPlace(`%8: f32[4] = abs(%3)`, "%8", "%3", `%3 in input 1`)},
 	{rule: "V16: %4 = kernel: %0 of another block is written over", text: `state @"s": f32[4] buffer entry f(%0 @"s": f32[4], %1 "p": i1[], %2 "i": i64[]) {

@@ -6,7 +6,7 @@ func (v *verifier) updates(b *Block, home func(param int) (Value, bool)) {
 	last := b.LastUses()
 	here := map[Value]bool{}
 	for i, op := range b.Ops {
-		if k, ok := op.Updated(); ok {
+		if k, ok := op.Overwritten(); ok {
 			v.update(b, op, k, last[op.Operands[k]] > i, here[op.Operands[k]], home)
 		}
 		v.donated(op)
@@ -28,19 +28,19 @@ func (v *verifier) updates(b *Block, home func(param int) (Value, bool)) {
 	}
 }
 
-// update checks a kernel that writes into the memory of its operand k.
+// update checks an operation that may write into the memory of its operand k.
 func (v *verifier) update(b *Block, op *Op, k int, usedAfter, here bool, home func(int) (Value, bool)) {
 	x, result := op.Operands[k], op.Results[0]
 	at := v.placeOf(result)
 	if v.placeOf(x) != at || at == (Place{}) {
-		return // the plan copies
+		return // another place: the plan copies what a kernel updates
 	}
 	if usedAfter {
-		v.opFail(op, "V16", "%s is used after the kernel that writes into its memory", v.name(x))
+		v.opFail(op, "V16", "%s is used after the operation that writes into its memory", v.name(x))
 	}
 	for i, other := range op.Operands {
 		if i != k && other == x {
-			v.opFail(op, "V16", "%s is read by the kernel that writes into its memory", v.name(x))
+			v.opFail(op, "V16", "%s is read by the operation that writes into its memory", v.name(x))
 		}
 	}
 	if here {

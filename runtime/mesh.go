@@ -76,11 +76,15 @@ func ParseLeaveOut(text string) (l LeaveOut, err error) {
 	return l, nil
 }
 
-// collective prepares a collective. One of a single rank is a copy, or where nobody sends to it, zeros.
+// collective prepares a collective. One of a single rank is a copy, in place nothing, or where nobody sends to
+// it, zeros.
 func (b *Binding) collective(step int, c *plan.Collective) command {
 	from, to, sizes := b.pointers[c.From], b.pointers[c.To], b.bound.Sizes
 	b.prepared++
 	if out := b.session.options.LeaveOut; out.Number == b.prepared && out.Rank == b.session.options.Rank {
+		return command{step: step, nothing: true}
+	}
+	if c.Ranks == 1 && c.From == c.To {
 		return command{step: step, nothing: true}
 	}
 	if c.Ranks == 1 {

@@ -126,7 +126,8 @@ func (v *rankVerifier) agreed(number int, c *Collective, around []decision) bool
 	u := v.uniform
 	axes := u.set(c.Axes)
 	for _, d := range around {
-		common := axes & u.differs[u.buffer[v.plan]+d.predicate]
+		read := u.predicate[u.step[v.plan]+d.step]
+		common := axes & u.differs[read]
 		if common == 0 {
 			continue
 		}
@@ -136,7 +137,7 @@ func (v *rankVerifier) agreed(number int, c *Collective, around []decision) bool
 		waits, skips := v.mesh.Group(0, []string{name})[1], int64(0)
 		fault.Note("%s waits at step %d: %s with %s", rankText(v.mesh, waits), number, c.brief(), ranksText(others(v.mesh.Group(waits, c.Axes), waits)))
 		fault.Note("%s skips it when %s", rankText(v.mesh, skips), d.what)
-		fault.Note("buffer %d, the predicate, may differ along %s: %s", d.predicate, name, u.explain(v.plan, u.buffer[v.plan]+d.predicate, axis))
+		fault.Note("buffer %d, the predicate, may differ along %s: %s", d.predicate, name, u.explain(v.plan, read, axis))
 		return false
 	}
 	return true

@@ -25,10 +25,13 @@ type uniformity struct {
 
 	// A node is a buffer or a step of a plan, or a state. The set of a step has what its buffers
 	// and the decisions around it bring; that of an if or a while, so what its branches differ by.
+	// Outside of ifs and whiles an all_reduce in place begins another node for its buffer: the steps
+	// before it see what ranks have of their own, those after it the sum.
 	differs      []axisSet
 	seeds        []axisSet
 	edges        [][]carry
-	buffer, step []int // the first of each plan
+	buffer, step []int       // the first of each plan
+	predicate    map[int]int // node of the buffer that an if or a while, by its node, reads
 	states       map[string]int
 
 	// For an explanation; nil before the first.
@@ -51,7 +54,7 @@ type reached struct {
 
 // newUniformity analyses plans that share their states, all for one mesh.
 func newUniformity(plans []*Plan) *uniformity {
-	u := &uniformity{plans: plans, bit: map[string]axisSet{}, states: map[string]int{}}
+	u := &uniformity{plans: plans, bit: map[string]axisSet{}, states: map[string]int{}, predicate: map[int]int{}}
 	for _, a := range plans[0].Mesh {
 		if a.Size > 1 {
 			u.bit[a.Name] = 1 << len(u.axes)
@@ -61,9 +64,7 @@ func newUniformity(plans []*Plan) *uniformity {
 	for _, p := range plans {
 		u.buffer = append(u.buffer, u.nodes(len(p.Buffers)))
 		u.step = append(u.step, u.nodes(p.count()))
-		u.tensors(len(u.buffer)-1, p)
-		next := u.step[len(u.step)-1]
-		u.list(p.Steps, u.buffer[len(u.buffer)-1], &next, -1)
+		u.plan(p, u.buffer[len(u.buffer)-1], u.step[len(u.step)-1])
 	}
 	u.propagate()
 	return u
@@ -106,10 +107,17 @@ func (u *uniformity) coordinates(d ir.Dim) (s axisSet) {
 	return s
 }
 
-// tensors connects the buffers of a plan with what they hold when it begins, and with states.
-func (u *uniformity) tensors(plan int, p *Plan) {
+// plan connects the steps of a plan, and its buffers with what they hold when it begins and with states,
+// which they read when it begins and are when it ends. first is the node of the first buffer, next that of
+// the first step.
+func (u *uniformity) plan(p *Plan, first, next int) {
+	now := make([]int, len(p.Buffers)) // the nodes of buffers
+	for i := range now {
+		now[i] = first + i
+	}
+	u.list(p.Steps, now, &next, -1)
 	for i, b := range p.Buffers {
-		node := u.buffer[plan] + i
+		node := first + i
 		u.seeds[node] |= u.coordinates(b.Size)
 		var t Tensor
 		switch b.Kind {
@@ -127,14 +135,14 @@ func (u *uniformity) tensors(plan int, p *Plan) {
 			state = u.nodes(1)
 			u.states[t.State] = state
 		}
-		u.edge(node, state)
 		u.edge(state, node)
+		u.edge(now[i], state)
 	}
 }
 
-// list connects steps with the buffers that they name and the decision around them. next is the
-// node of the first step.
-func (u *uniformity) list(list []Step, buffers int, next *int, decision int) {
+// list connects steps with the buffers that they name, whose nodes are now those, and the decision
+// around them. next is the node of the first step.
+func (u *uniformity) list(list []Step, now []int, next *int, decision int) {
 	for _, s := range list {
 		node := *next
 		*next++
@@ -147,19 +155,25 @@ func (u *uniformity) list(list []Step, buffers int, next *int, decision int) {
 			u.seeds[node] = u.passed(s.Launch)
 		case s.Collective != nil:
 			clear, spread, u.seeds[node] = u.exchange(s.Collective)
+		case s.If != nil:
+			u.predicate[node] = now[s.If.Predicate]
 		case s.While != nil:
-			u.edge(buffers+s.While.Predicate, node)
+			u.predicate[node] = now[s.While.Predicate]
+			u.edge(now[s.While.Predicate], node)
 		}
 		s.accesses(func(b int, reads, writes bool) {
 			if reads {
-				u.edges[buffers+b] = append(u.edges[buffers+b], carry{node, clear, spread})
+				u.edges[now[b]] = append(u.edges[now[b]], carry{node, clear, spread})
+			}
+			if c := s.Collective; writes && c != nil && c.From == c.To && decision < 0 {
+				now[b] = u.nodes(1)
 			}
 			if writes {
-				u.edge(node, buffers+b)
+				u.edge(node, now[b])
 			}
 		})
 		for _, inner := range s.lists() {
-			u.list(inner, buffers, next, node)
+			u.list(inner, now, next, node)
 		}
 	}
 }

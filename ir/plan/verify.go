@@ -37,7 +37,8 @@ package plan
 //	     mesh, each once, with as many ranks as they have. It combines, where it reduces, in a way
 //	     that the type has; ranks of pairs are in the group, each source and target once. A tensor
 //	     that ranks divide has on one rank the shape that its sharding gives.
-//	P16  The buffers of a collective differ and have the sizes that its kind asks for, whole
+//	P16  The buffers of a collective differ, but for an all_reduce that is not asynchronous, which may
+//	     have its result where its operand is. They have the sizes that its kind asks for, whole
 //	     elements, the same on all ranks.
 //	P21  A tensor map comes after all arguments that are none, and the launch only reads its
 //	     buffer. It has an element type of 1, 2, 4 or 8 bytes that is not complex, 1 to 5 dims, a

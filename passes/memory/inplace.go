@@ -23,7 +23,9 @@ func (l *lives) donated() homes {
 // updates gives the results of the scatter kernels of a block, and of its regions, the places of
 // the operands that they update: where nothing uses the operand after the kernel, and where the
 // operand is a parameter only if its successor comes of it. So every way to the operand's memory
-// sees the old value before the kernel and the new one after it.
+// sees the old value before the kernel and the new one after it. An all_reduce is treated alike where
+// it is outside of control flow: there alone the proof of all ranks tells what is in a buffer before
+// it, which may differ between ranks, from what is there after it (see ir/plan).
 func (l *lives) updates(b *ir.Block, home homes) {
 	last := b.LastUses()
 	here := map[ir.Value]bool{}
@@ -43,7 +45,8 @@ func (l *lives) updates(b *ir.Block, home homes) {
 	}
 	for i := len(b.Ops) - 1; i >= 0; i-- {
 		op := b.Ops[i]
-		k, ok := op.Updated()
+		k, ok := op.Overwritten()
+		ok = ok && (op.Kind == ir.OpKernel || b == &l.entry.Body)
 		switch {
 		case ok && last[op.Operands[k]] == i && count(op.Operands, op.Operands[k]) == 1:
 			takes(op.Operands[k], op.Results[0])

@@ -5,7 +5,8 @@
 // regions of an if write its results where they are wanted, and what a while carries has one
 // place for all iterations, which its operand and its body write directly where nothing else
 // reads or needs the old value then. A scatter kernel's result has the place of the operand that
-// it updates where that is not used after (inplace.go): so a state is updated where it lies.
+// it updates where that is not used after (inplace.go): so a state is updated where it lies. So has
+// that of an all_reduce the place of what it sums up.
 // Where places differ, the plan copies.
 package memory
 

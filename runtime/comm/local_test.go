@@ -124,12 +124,16 @@ func testCollective(t *testing.T, r *rand.Rand, kind ir.Kind, dtype ir.DType, co
 	for i := range given {
 		given[i], got[i] = random(r, dtype, from), ir.NewTensor(dtype, to)
 	}
+	inPlace := kind == ir.OpAllReduce && r.IntN(2) == 0
 	var g errgroup.Group
 	for i := range ranks {
 		g.Go(func() error {
 			d := devices[i]
 			a, err1 := d.Alloc(int64(len(given[i].Data)))
 			b, err2 := d.Alloc(int64(len(got[i].Data)))
+			if inPlace {
+				b = a
+			}
 			err := comms[i].Collective(context.Background(), 0, runtime.Collective{Kind: kind.String(), Axes: attrs.Axes, Group: group, Position: i,
 				DType: dtype, Combine: combine, Pairs: pairs, From: a, To: b, FromSize: int64(len(given[i].Data)), ToSize: int64(len(got[i].Data)), Sequence: 1})
 			if from > 0 {
@@ -139,7 +143,7 @@ func testCollective(t *testing.T, r *rand.Rand, kind ir.Kind, dtype ir.DType, co
 			return errors.Join(err1, err2, err, d.Download(got[i].Data, b))
 		})
 	}
-	what := fmt.Sprintf("%s of %s by %s on %d ranks", kind, dtype, combine, ranks)
+	what := fmt.Sprintf("%s of %s by %s on %d ranks, in place %t", kind, dtype, combine, ranks, inPlace)
 	if err := g.Wait(); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

@@ -4,6 +4,7 @@ package combine
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -11,9 +12,13 @@ import (
 )
 
 // Ranks combines the elements of sources, one of each rank, in their order: floats in at least float32, rounded
-// once. All have the length of dst and are aligned to their elements.
+// once. All have the length of dst and are aligned to their elements. dst may be one of the sources.
 func Ranks(dst []byte, sources [][]byte, dtype ir.DType, combine ir.Combine) {
 	if len(dst) == 0 {
+		return
+	}
+	if slices.ContainsFunc(sources, func(s []byte) bool { return &s[0] == &dst[0] }) {
+		through(dst, sources, dtype, combine)
 		return
 	}
 	switch dtype {
@@ -49,6 +54,20 @@ func Ranks(dst []byte, sources [][]byte, dtype ir.DType, combine ir.Combine) {
 		fold(dst, sources, combine, integers[uint64]())
 	default:
 		foldTensors(dst, sources, dtype, combine)
+	}
+}
+
+// through combines a part after the other elsewhere, so that no source is written over before it is read.
+func through(dst []byte, sources [][]byte, dtype ir.DType, combine ir.Combine) {
+	size := block * dtype.Size()
+	acc, parts := make([]byte, min(size, len(dst))), make([][]byte, len(sources))
+	for at := 0; at < len(dst); at += size {
+		end := min(at+size, len(dst))
+		for i, s := range sources {
+			parts[i] = s[at:end]
+		}
+		Ranks(acc[:end-at], parts, dtype, combine)
+		copy(dst[at:end], acc)
 	}
 }
 
