@@ -117,3 +117,23 @@ func TestBoxStoreOfReads(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestBoxStoreOverwritten: a box must not come over what another one is still stored from.
+func TestBoxStoreOverwritten(t *testing.T) {
+	const again = "@%p1 EXPECT 4096; @%p1 COPY2 [%r4], [%rd10, {%r5, %r5}], [%r3]; WAIT0"
+	for wait, want := range map[string]string{"": "copies to offset 0 of shared memory, which the copy that thread (0,0,0) started at line 19", "@%p1 DONE": ""} {
+		text := storeText(4096, "mov.b64 %rd10, k_from; cvta.param.u64 %rd10, %rd10; INIT FILL PROXY BARRIER @%p1 STORE @%p1 COMMIT "+wait+again)
+		h := newHarness(t, Options{}, strings.Replace(text, ".param .u64 k_out)", ".param .u64 k_out, .param .align 64 .b8 k_from[128])", 1))
+		to := h.tensorMap(boxMap(), make([]byte, 4096))
+		to.Access = runtime.Write
+		err := h.launch("k", 1, 64, to, pointer(h.buffer(4096, make([]byte, 4096)), 4096, runtime.Read), h.tensorMap(boxMap(), make([]byte, 4096)))
+		var fault *Fault
+		if want == "" {
+			if err != nil {
+				t.Error(err)
+			}
+		} else if !errors.As(err, &fault) || fault.Kind != InFlight || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+}

@@ -264,6 +264,8 @@ func TestBoxUses(t *testing.T) {
 		{"phases without copies", "INIT @%p1 ARRIVE [%r3]; WAIT0 @%p1 ARRIVE [%r3]; WAIT1 @%p1 ARRIVE [%r3]; WAIT0", 64},
 		{"phase of the past", "INIT WAIT1", 64},
 		{"overwritten by the warp that waited", "INIT START WAIT0 " + again + "WAIT1 READ", 32},
+		{"overwritten before it is expected", "INIT START WAIT0 @%p1 AGAIN @%p1 EXPECT 4096; WAIT1 READ", 32},
+		{"other bytes without a fence", "INIT START @%p4 st.shared.u32 [%r4+4096], %r5; WAIT0 DESCRIPTORS ORDER PRODUCT", 128},
 		{"arrivals of all threads", "@%p1 mbarrier.init.shared::cta.b64 [%r3], 64; @%p1 fence.proxy.async.shared::cta; BARRIER ARRIVE [%r3]; WAIT0", 64},
 		{"lanes wait for different mbarriers", "@%p1 mbarrier.init.shared::cta.b64 [%r3+8], 1; INIT and.b32 %r9, %r1, 1; shl.b32 %r9, %r9, 3; add.u32 %r10, %r3, %r9; @%p4 ARRIVE [%r3]; @%p4 ARRIVE [%r3+8]; mov.b32 %r3, %r10; WAIT0", 64},
 		{"expected after the copy has landed", "INIT @%p1 AGAIN BARRIER @%p4 EXPECT 4096; WAIT0 READ", 64},
