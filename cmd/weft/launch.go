@@ -162,12 +162,12 @@ func (m *model) meet(ctx context.Context, art *artifact.Artifact, world comm.Wor
 	if !ok {
 		panic("BUG: a CUDA device that NCCL cannot use")
 	}
-	axes, err := collectiveAxes(art)
+	over, err := collectivesOf(art)
 	if err != nil {
 		s.peers.Abort(err)
 		return member, err
 	}
-	nccl, err := s.peers.NCCL(ctx, gpu, axes)
+	nccl, err := s.peers.NCCL(ctx, gpu, over)
 	if err != nil {
 		return member, err
 	}
@@ -205,7 +205,7 @@ func (m *model) meetGPUs(ctx context.Context, art *artifact.Artifact, s *ranksSe
 	if err != nil {
 		return nil, err
 	}
-	axes, err := collectiveAxes(art)
+	over, err := collectivesOf(art)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (m *model) meetGPUs(ctx context.Context, art *artifact.Artifact, s *ranksSe
 			if !ok {
 				panic("BUG: a CUDA device that NCCL cannot use")
 			}
-			nccl, err := p.NCCL(ctx, gpu, axes)
+			nccl, err := p.NCCL(ctx, gpu, over)
 			if err == nil {
 				members[i].Communicator = nccl
 			}
@@ -251,9 +251,9 @@ func (m *model) meetGPUs(ctx context.Context, art *artifact.Artifact, s *ranksSe
 	return members, err
 }
 
-// collectiveAxes lists the axes of the plans' collectives, each list once, in the same order on all ranks.
-func collectiveAxes(art *artifact.Artifact) ([][]string, error) {
-	var list [][]string
+// collectivesOf lists the axes of the plans' collectives, each list once, in the same order on all ranks.
+func collectivesOf(art *artifact.Artifact) ([]comm.Over, error) {
+	var list []comm.Over
 	for _, t := range art.Manifest.Targets {
 		for _, e := range art.Manifest.Entries {
 			data, err := art.Plan(t.Name, e.Name, "")
@@ -265,9 +265,15 @@ func collectiveAxes(art *artifact.Artifact) ([][]string, error) {
 				return nil, err
 			}
 			for _, step := range p.Flat() {
-				if c := step.Collective; c != nil && c.Ranks > 1 && !slices.ContainsFunc(list, func(have []string) bool { return slices.Equal(have, c.Axes) }) {
-					list = append(list, c.Axes)
+				c := step.Collective
+				if c == nil || c.Ranks == 1 {
+					continue
 				}
+				i := slices.IndexFunc(list, func(o comm.Over) bool { return slices.Equal(o.Axes, c.Axes) })
+				if i < 0 {
+					i, list = len(list), append(list, comm.Over{Axes: c.Axes})
+				}
+				list[i].Beside = list[i].Beside || c.Async
 			}
 		}
 	}

@@ -110,6 +110,7 @@ type NCCL struct {
 	peers   *Peers
 	device  GPU
 	library *ncclLibrary
+	version int // of the library: 22703 for 2.27.3
 
 	mu      sync.Mutex // held during calls of NCCL
 	comms   map[string]ncclComm
@@ -136,14 +137,14 @@ var countPTX []byte
 
 // NCCL makes the communicators of this rank: one for each list of mesh axes, over the ranks that
 // differ only there. All ranks give the same lists. The error is W7103 where there is no NCCL.
-func (p *Peers) NCCL(ctx context.Context, device GPU, axes [][]string) (*NCCL, error) {
-	library, _, _, err := openNCCL()
+func (p *Peers) NCCL(ctx context.Context, device GPU, over []Over) (*NCCL, error) {
+	library, version, _, err := openNCCL()
 	if err != nil {
 		p.Abort(err)
 		return nil, err
 	}
-	n := &NCCL{peers: p, device: device, library: library, comms: map[string]ncclComm{}, stop: make(chan struct{}), stopped: make(chan struct{})}
-	if err := n.prepare(ctx, axes); err != nil {
+	n := &NCCL{peers: p, device: device, library: library, version: version, comms: map[string]ncclComm{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+	if err := n.prepare(ctx, over); err != nil {
 		p.Abort(err)
 		n.abandon()
 		return nil, err
@@ -156,7 +157,7 @@ func (p *Peers) NCCL(ctx context.Context, device GPU, axes [][]string) (*NCCL, e
 // counterSize is that of a counter.
 const counterSize = 4
 
-func (n *NCCL) prepare(ctx context.Context, axes [][]string) (err error) {
+func (n *NCCL) prepare(ctx context.Context, over []Over) (err error) {
 	if n.mapped, n.shown, err = n.device.Mapped(2 * counterSize); err != nil {
 		return fmt.Errorf("memory that a GPU shows its progress in: %w", err)
 	}
@@ -172,8 +173,8 @@ func (n *NCCL) prepare(ctx context.Context, axes [][]string) (err error) {
 	if n.count, err = n.module.Kernel("weft_count"); err != nil {
 		return err
 	}
-	for i, list := range axes {
-		if err := n.join(ctx, int64(i), list); err != nil {
+	for i, o := range over {
+		if err := n.join(ctx, int64(i), o); err != nil {
 			return err
 		}
 	}
@@ -182,9 +183,10 @@ func (n *NCCL) prepare(ctx context.Context, axes [][]string) (err error) {
 
 func groupKey(axes []string) string { return fmt.Sprintf("%q", axes) }
 
-// join makes the communicator over some axes. The first rank of the group makes the id.
-func (n *NCCL) join(ctx context.Context, number int64, axes []string) error {
-	p := n.peers
+// join makes the communicator over some axes. The first rank of the group makes the id; with it the ranks
+// exchange what they know of how many blocks are good.
+func (n *NCCL) join(ctx context.Context, number int64, over Over) error {
+	p, axes := n.peers, over.Axes
 	m, rank := p.options.Mesh, int64(p.me.Rank)
 	key := groupKey(axes)
 	if _, have := n.comms[key]; have {
@@ -198,13 +200,20 @@ func (n *NCCL) join(ctx context.Context, number int64, axes []string) error {
 			return n.fault(err)
 		}
 	}
-	c := runtime.Collective{Kind: "all_gather", Axes: axes, Group: group, Position: position, DType: ir.U8, FromSize: ncclIDSize,
-		ToSize: ncclIDSize * int64(len(group)), Sequence: -number, Entry: "the start", Label: "NCCL's id"}
-	ids, err := p.Carry(ctx, c, id[:])
+	const given = ncclIDSize + wishSize
+	mine := wish(over, n.version, os.LookupEnv)
+	c := runtime.Collective{Kind: "all_gather", Axes: axes, Group: group, Position: position, DType: ir.U8, FromSize: given,
+		ToSize: given * int64(len(group)), Sequence: -number, Entry: "the start", Label: "NCCL's id"}
+	all, err := p.Carry(ctx, c, slices.Concat(id[:], mine[:]))
 	if err != nil {
 		return err
 	}
-	copy(id[:], ids)
+	copy(id[:], all)
+	var wishes [][wishSize]byte
+	for part := range slices.Chunk(all, given) {
+		wishes = append(wishes, [wishSize]byte(part[ncclIDSize:]))
+	}
+	least := leastCTAs(wishes)
 	// This call returns when all ranks of the group are in it, and cannot be interrupted: where they do not come, the
 	// thread is left in it, and the process ends.
 	c.Kind, c.Label = "ncclCommInitRank", ""
@@ -217,7 +226,7 @@ func (n *NCCL) join(ctx context.Context, number int64, axes []string) error {
 	go func() {
 		var r result
 		r.err = n.device.Do(func() (err error) {
-			r.comm, err = n.library.init(len(group), id, int(position))
+			r.comm, err = n.library.init(len(group), id, int(position), least, maxCTAs(n.version))
 			return err
 		})
 		done <- r

@@ -16,7 +16,7 @@ func loadNCCL(string) (*ncclLibrary, error) { return nil, errNoNCCL }
 
 func (*ncclLibrary) version() (int, error)               { return 0, errNoNCCL }
 func (*ncclLibrary) uniqueID() ([ncclIDSize]byte, error) { return [ncclIDSize]byte{}, errNoNCCL }
-func (*ncclLibrary) init(int, [ncclIDSize]byte, int) (ncclComm, error) {
+func (*ncclLibrary) init(int, [ncclIDSize]byte, int, int, int) (ncclComm, error) {
 	return ncclComm{}, errNoNCCL
 }
 func (*ncclLibrary) destroy(ncclComm) error    { return errNoNCCL }

@@ -44,7 +44,7 @@ func gpuRanks(t testing.TB) (ir.Mesh, []*Peers, []*cuda.Device, []*NCCL) {
 				return
 			}
 			if devices[rank], errs[rank] = cuda.Open(rank); errs[rank] == nil {
-				list[rank], errs[rank] = peers[rank].NCCL(context.Background(), devices[rank], [][]string{{"x"}})
+				list[rank], errs[rank] = peers[rank].NCCL(context.Background(), devices[rank], []Over{{Axes: []string{"x"}}})
 			}
 		})
 	}

@@ -5,6 +5,7 @@ package comm
 /*
 #cgo LDFLAGS: -ldl
 #include <dlfcn.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,10 +13,19 @@ package comm
 // NCCL's interface, as its version 2 has it.
 typedef struct { char bytes[128]; } weft_id;
 
+// ncclConfig_t as 2.17 has it. Later versions append fields, and take their defaults for what is beyond size.
+typedef struct {
+	size_t size;
+	unsigned magic, version;
+	int blocking, cgaClusterSize, minCTAs, maxCTAs;
+	const char *netName;
+} weft_config;
+
 typedef struct {
 	int (*GetVersion)(int *);
 	int (*GetUniqueId)(weft_id *);
 	int (*CommInitRank)(void **, int, weft_id, int);
+	int (*CommInitRankConfig)(void **, int, weft_id, int, weft_config *); // since 2.14; may be NULL
 	int (*CommDestroy)(void *);
 	int (*CommAbort)(void *);
 	int (*CommGetAsyncError)(void *, int *);
@@ -40,6 +50,7 @@ static const char *weft_nccl_open(const char *file, weft_nccl *n) {
 		{(void **)&n->GetVersion, "ncclGetVersion", 1},
 		{(void **)&n->GetUniqueId, "ncclGetUniqueId", 1},
 		{(void **)&n->CommInitRank, "ncclCommInitRank", 1},
+		{(void **)&n->CommInitRankConfig, "ncclCommInitRankConfig", 0},
 		{(void **)&n->CommDestroy, "ncclCommDestroy", 1},
 		{(void **)&n->CommAbort, "ncclCommAbort", 1},
 		{(void **)&n->CommGetAsyncError, "ncclCommGetAsyncError", 1},
@@ -65,6 +76,10 @@ static const char *weft_nccl_open(const char *file, weft_nccl *n) {
 static int weft_version(weft_nccl *n, int *v) { return n->GetVersion(v); }
 static int weft_id_new(weft_nccl *n, void *id) { return n->GetUniqueId(id); }
 static int weft_init(weft_nccl *n, void **c, int size, void *id, int rank) { return n->CommInitRank(c, size, *(weft_id *)id, rank); }
+static int weft_init_config(weft_nccl *n, void **c, int size, void *id, int rank, int least, int most) {
+	weft_config config = {sizeof config, 0xcafebeef, 21700, INT_MIN, INT_MIN, least, most, NULL}; // INT_MIN: the default
+	return n->CommInitRankConfig(c, size, *(weft_id *)id, rank, &config);
+}
 static int weft_destroy(weft_nccl *n, void *c) { return n->CommDestroy(c); }
 static int weft_abort(weft_nccl *n, void *c) { return n->CommAbort(c); }
 static int weft_async(weft_nccl *n, void *c, int *e) { return n->CommGetAsyncError(c, e); }
@@ -136,8 +151,14 @@ func (l *ncclLibrary) uniqueID() (id [ncclIDSize]byte, err error) {
 	return id, err
 }
 
-func (l *ncclLibrary) init(size int, id [ncclIDSize]byte, rank int) (ncclComm, error) {
+// init makes a communicator. Its collectives get as many blocks as NCCL thinks, but at least so many of most
+// that there are where that is not 0: then NCCL is 2.17 or later.
+func (l *ncclLibrary) init(size int, id [ncclIDSize]byte, rank, least, most int) (ncclComm, error) {
 	var c unsafe.Pointer
+	if least > 0 && l.table.CommInitRankConfig != nil {
+		err := l.check("ncclCommInitRankConfig", C.weft_init_config(l.table, &c, C.int(size), unsafe.Pointer(&id), C.int(rank), C.int(least), C.int(most)))
+		return ncclComm(c), err
+	}
 	err := l.check("ncclCommInitRank", C.weft_init(l.table, &c, C.int(size), unsafe.Pointer(&id), C.int(rank)))
 	return ncclComm(c), err
 }

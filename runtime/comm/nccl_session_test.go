@@ -122,7 +122,7 @@ func TestNCCLSession(t *testing.T) {
 }
 
 func runSession(p *Peers, device GPU, art *artifact.Artifact, a *ir.Tensor, o runtime.Options) error {
-	n, err := p.NCCL(context.Background(), device, [][]string{{"x"}})
+	n, err := p.NCCL(context.Background(), device, []Over{{Axes: []string{"x"}}})
 	if err != nil {
 		return err
 	}

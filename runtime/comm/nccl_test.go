@@ -117,7 +117,7 @@ func fakeNCCL(t *testing.T) (log string) {
 }
 
 // ncclRanks meets and makes the communicators of ranks in this process.
-func ncclRanks(t *testing.T, m ir.Mesh, axes [][]string, timeout time.Duration) ([]*Peers, []*NCCL, []error) {
+func ncclRanks(t *testing.T, m ir.Mesh, over []Over, timeout time.Duration) ([]*Peers, []*NCCL, []error) {
 	t.Helper()
 	size := int(m.Size())
 	peers, errs := meetAll(t, size, timeout, func(o *Options) { o.Mesh = m })
@@ -128,7 +128,7 @@ func ncclRanks(t *testing.T, m ir.Mesh, axes [][]string, timeout time.Duration) 
 	var group sync.WaitGroup
 	for rank, p := range peers {
 		group.Go(func() {
-			list[rank], errs[rank] = p.NCCL(context.Background(), newFakeGPU(emu.New(emu.Options{Memory: 1 << 20})), axes)
+			list[rank], errs[rank] = p.NCCL(context.Background(), newFakeGPU(emu.New(emu.Options{Memory: 1 << 20})), over)
 		})
 	}
 	group.Wait()
@@ -156,7 +156,7 @@ func calls(t *testing.T, log string, texts ...string) []string {
 func TestNCCLCalls(t *testing.T) {
 	log := fakeNCCL(t)
 	m := ir.Mesh{Axes: []ir.MeshAxis{{Name: "x", Size: 2}, {Name: "y", Size: 2}}}
-	peers, list, errs := ncclRanks(t, m, [][]string{{"x"}, {"y"}, {"x", "y"}}, 20*time.Second)
+	peers, list, errs := ncclRanks(t, m, []Over{{Axes: []string{"x"}}, {Axes: []string{"y"}, Beside: true}, {Axes: []string{"x", "y"}, Beside: true}}, 20*time.Second)
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +166,9 @@ func TestNCCLCalls(t *testing.T) {
 	inits := calls(t, log, "ncclCommInitRank")
 	slices.Sort(inits)
 	var want []string
-	for _, size := range []int{2, 2, 2, 2} {
-		for rank := range size {
-			want = append(want, fmt.Sprintf("%d/%d ncclCommInitRank the id", rank, size))
+	for range 2 { // groups along an axis
+		for rank := range 2 {
+			want = append(want, fmt.Sprintf("%d/2 ncclCommInitRankConfig the id blocks 32..64", rank), fmt.Sprintf("%d/2 ncclCommInitRank the id", rank))
 		}
 	}
 	for rank := range 4 {
@@ -246,10 +246,57 @@ func TestNCCLCalls(t *testing.T) {
 	closeAll(t, peers)
 }
 
+// A communicator beside whose collectives nothing runs gets more blocks, where NCCL takes their number and the
+// environment has none.
+func TestNCCLBlocks(t *testing.T) {
+	for _, c := range []struct {
+		name, variable, value string
+		beside                bool
+		want                  string
+	}{
+		{"nothing beside", "FAKE_NCCL_VERSION", "23007", false, "Config the id blocks 32..64"},
+		{"work beside", "FAKE_NCCL_VERSION", "23007", true, " the id"},
+		{"NCCL of 32 blocks", "FAKE_NCCL_VERSION", "21903", false, "Config the id blocks 32..32"},
+		{"NCCL with the first configuration", "FAKE_NCCL_VERSION", "21701", false, "Config the id blocks 32..32"},
+		{"NCCL without", "FAKE_NCCL_VERSION", "21602", false, " the id"},
+		{"the user's least", "NCCL_MIN_CTAS", "4", false, " the id"},
+		{"the user's most, by the old name", "NCCL_MAX_NCHANNELS", "8", false, " the id"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			log := fakeNCCL(t)
+			t.Setenv(c.variable, c.value)
+			peers, list, errs := ncclRanks(t, axis(2), []Over{{Axes: []string{"x"}, Beside: c.beside}}, 20*time.Second)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			inits := calls(t, log, "ncclCommInitRank")
+			slices.Sort(inits)
+			if want := []string{"0/2 ncclCommInitRank" + c.want, "1/2 ncclCommInitRank" + c.want}; !slices.Equal(inits, want) {
+				t.Errorf("%q, want %q", inits, want)
+			}
+			for _, n := range list {
+				if err := n.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			closeAll(t, peers)
+		})
+	}
+	a, b := [wishSize]byte{1}, [wishSize]byte{2}
+	for _, c := range []struct {
+		wishes [][wishSize]byte
+		want   int
+	}{{[][wishSize]byte{a}, minCTAs}, {[][wishSize]byte{a, a, a}, minCTAs}, {[][wishSize]byte{a, a, b}, 0}, {[][wishSize]byte{a, {}}, 0}, {[][wishSize]byte{{}, {}}, 0}} {
+		if got := leastCTAs(c.wishes); got != c.want {
+			t.Errorf("%v: %d, want %d", c.wishes, got, c.want)
+		}
+	}
+}
+
 // What NCCL reports ends the run of all ranks, and its communicators are aborted.
 func TestNCCLFaults(t *testing.T) {
 	m := axis(2)
-	axes := [][]string{{"x"}}
+	axes := []Over{{Axes: []string{"x"}}}
 	reduce := func(list []*NCCL) error {
 		n := list[1]
 		at, err := n.device.Alloc(8)
@@ -267,8 +314,8 @@ func TestNCCLFaults(t *testing.T) {
 		aborts           int
 	}{
 		{"id", "FAKE_NCCL_FAIL", "ncclGetUniqueId", true, "ncclGetUniqueId: internal error: as the test wants (3)", 0},
-		{"communicator", "FAKE_NCCL_FAIL", "ncclCommInitRank", true, "ncclCommInitRank: internal error", 0},
-		{"communicator waits", "FAKE_NCCL_HANG", "ncclCommInitRank", true, "W7101: a collective did not end within 1s: all ranks came to their collectives", 0},
+		{"communicator", "FAKE_NCCL_FAIL", "ncclCommInitRankConfig", true, "ncclCommInitRankConfig: internal error", 0},
+		{"communicator waits", "FAKE_NCCL_HANG", "ncclCommInitRankConfig", true, "W7101: a collective did not end within 1s: all ranks came to their collectives", 0},
 		{"call", "FAKE_NCCL_FAIL", "ncclAllReduce", false, "ncclAllReduce: internal error", 2},
 		{"running work", "FAKE_NCCL_ASYNC", "6", false, "NCCL: remote process exited: as the test wants (6)", 2},
 	} {

@@ -76,7 +76,7 @@ func traceSession(p *Peers, o runtime.Options, art *artifact.Artifact) (r trace.
 		return r, err
 	}
 	device := clockedGPU{lentGPU{newFakeGPU(d)}, marks}
-	n, err := p.NCCL(context.Background(), device, [][]string{{"x"}})
+	n, err := p.NCCL(context.Background(), device, []Over{{Axes: []string{"x"}, Beside: true}})
 	if err != nil {
 		return r, err
 	}

@@ -1,7 +1,9 @@
 // A libnccl.so.2 that moves nothing: it writes what it is asked for to the file FAKE_NCCL_LOG, fails in the function
-// FAKE_NCCL_FAIL, waits for ever in FAKE_NCCL_HANG, and reports FAKE_NCCL_ASYNC as the error of running work.
+// FAKE_NCCL_FAIL, waits for ever in FAKE_NCCL_HANG, and reports FAKE_NCCL_ASYNC as the error of running work. FAKE_NCCL_VERSION is its version, 22703 without.
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +32,11 @@ static int called(comm *c, const char *name, const char *format, ...) {
 	return fail != NULL && strcmp(fail, name) == 0 ? 3 : 0;
 }
 
-int ncclGetVersion(int *version) { *version = 22703; return 0; }
+int ncclGetVersion(int *version) {
+	const char *text = getenv("FAKE_NCCL_VERSION");
+	*version = text == NULL ? 22703 : atoi(text);
+	return 0;
+}
 const char *ncclGetErrorString(int e) { return e == 6 ? "remote process exited" : "internal error"; }
 const char *ncclGetLastError(void *c) { return "as the test wants"; }
 
@@ -47,6 +53,34 @@ int ncclCommInitRank(comm **out, int size, ncclUniqueId id, int rank) {
 	memcpy(c->id, id.bytes, sizeof c->id);
 	*out = c;
 	return called(c, "ncclCommInitRank", " %s", c->id);
+}
+
+// The configuration as 2.27 has it, which takes that of older ones.
+typedef struct {
+	size_t size;
+	unsigned magic, version;
+	int blocking, cgaClusterSize, minCTAs, maxCTAs;
+	const char *netName;
+	int splitShare, trafficClass;
+	const char *commName;
+	int collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs;
+} config;
+
+int ncclCommInitRankConfig(comm **out, int size, ncclUniqueId id, int rank, config *given) {
+	config c = {.minCTAs = INT_MIN, .maxCTAs = INT_MIN};
+	if (given->size < offsetof(config, splitShare) || given->magic != 0xcafebeef || given->version < 21700 || given->version > 22703) {
+		return 4;
+	}
+	memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c);
+	if (c.blocking != INT_MIN || c.cgaClusterSize != INT_MIN || c.netName != NULL || c.minCTAs > c.maxCTAs) { // as NCCL refuses a least number alone
+		return 4;
+	}
+	comm *made = calloc(1, sizeof *made);
+	made->rank = rank;
+	made->size = size;
+	memcpy(made->id, id.bytes, sizeof made->id);
+	*out = made;
+	return called(made, "ncclCommInitRankConfig", " %s blocks %d..%d", made->id, c.minCTAs, c.maxCTAs);
 }
 
 int ncclCommDestroy(comm *c) { return called(c, "ncclCommDestroy", ""); }
