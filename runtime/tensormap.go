@@ -26,6 +26,12 @@ type TensorMap struct {
 // TensorMapSize is how many bytes a kernel's parameter for a tensor map has, aligned to 64.
 const TensorMapSize = 128
 
+// Limits of tensor maps, which are those of the maps of plans.
+const (
+	MaxTensorRank   = plan.MaxMapRank
+	TensorAlignment = plan.MapAlignment // bytes, of the address and of strides
+)
+
 // TensorType is an element type, numbered as CUtensorMapDataType.
 type TensorType uint8
 

@@ -23,7 +23,6 @@ import "C"
 import (
 	"unsafe"
 
-	"weft/ir/plan"
 	"weft/runtime"
 )
 
@@ -47,9 +46,9 @@ type mapKey struct {
 	kind      runtime.TensorType
 	swizzle   runtime.Swizzle
 	promotion runtime.Promotion
-	dims      [plan.MaxMapRank]uint64
-	strides   [plan.MaxMapRank]uint64
-	box       [plan.MaxMapRank]uint32
+	dims      [runtime.MaxTensorRank]uint64
+	strides   [runtime.MaxTensorRank]uint64
+	box       [runtime.MaxTensorRank]uint32
 }
 
 // maxEncodings is how many encodings a device keeps.
@@ -91,7 +90,7 @@ func (d *Device) nothing(a runtime.Arg) runtime.Arg {
 		m.Dims[i] = 1
 	}
 	for i := range m.Strides {
-		m.Strides[i] = plan.MapAlignment
+		m.Strides[i] = runtime.TensorAlignment
 	}
 	a.Bits, a.Size, a.Map = uint64(d.zeros), zeroBytes, &m
 	return a
