@@ -68,20 +68,11 @@ func (o *overlapper) stretch(ops []*ir.Op) ([]*ir.Op, bool) {
 	begins := make([][]*ir.Op, len(ops)+1) // by the operation that they come before
 	ends := make([][]*ir.Op, len(ops)+1)
 	split := map[int]bool{}
-	var blocks []int // where the gathers of each block of parameters begin
+	flights := o.flights(ops)
 	for i, op := range ops {
-		if !starts(op) {
+		start, use := flights[i].start, flights[i].use
+		if start == use {
 			continue
-		}
-		start, use := i, firstUse(ops, i)
-		if o.ready(op) < 0 { // of states alone: as early as memory allows
-			if n := len(blocks); n == 0 || !onlyStarts(ops[blocks[n-1]:i]) {
-				blocks = append(blocks, i)
-			}
-			start = blocks[max(0, len(blocks)-1-ahead)]
-		}
-		if use == i+1 && start == i {
-			continue // nothing to run beside
 		}
 		a := *op.Attrs.(*ir.CollectiveAttrs)
 		a.Async = true
@@ -102,6 +93,40 @@ func (o *overlapper) stretch(ops []*ir.Op) ([]*ir.Op, bool) {
 		}
 	}
 	return out, true
+}
+
+// flight says before which operations a collective starts and is waited for; the same for one that is not split.
+type flight struct{ start, use int }
+
+// flights decides for each operation. Of collectives one after the other all are split, so that they keep their
+// order, or none, where nothing runs beside any of them.
+func (o *overlapper) flights(ops []*ir.Op) []flight {
+	flights := make([]flight, len(ops))
+	var blocks []int // where the gathers of each block of parameters begin
+	first, hides := 0, false
+	for i, op := range ops {
+		if !starts(op) {
+			continue
+		}
+		f := flight{i, firstUse(ops, i)}
+		if o.ready(op) < 0 { // of states alone: as early as memory allows
+			if n := len(blocks); n == 0 || !onlyStarts(ops[blocks[n-1]:i]) {
+				blocks = append(blocks, i)
+			}
+			f.start = blocks[max(0, len(blocks)-1-ahead)]
+		}
+		if i == 0 || !starts(ops[i-1]) {
+			first, hides = i, false
+		}
+		hides = hides || !onlyStarts(ops[f.start:f.use])
+		if flights[i] = f; f.use == i+1 && f.start == i {
+			flights[i] = flight{} // used at once
+		}
+		if last := i+1 == len(ops) || !starts(ops[i+1]); last && !hides {
+			clear(flights[first : i+1])
+		}
+	}
+	return flights
 }
 
 // starts tells whether an operation is a collective that is not split yet.

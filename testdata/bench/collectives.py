@@ -1,12 +1,13 @@
 """Programs of collectives for a mesh of ranks, to be measured beside torch.distributed.
 
 collectives.py FOLDER RANKS                     writes the programs
-collectives.py --inputs KIND_BYTES RANKS FILE   writes the inputs of one: zeros
+collectives.py --given KIND_BYTES FILE          writes what one is given, zeros, and prints the option of weft bench that FILE is for
 collectives.py --table RESULTS                  prints what multi.sh measured
 collectives.py --steps                          the options of weft bench: as many steps as PyTorch takes
 
 FOLDER/KIND_BYTES.weft each: several collectives of one size, of different inputs, one after the other. BYTES is the size of
-the whole tensor in bfloat16: what all_reduce sums, all_gather gives and reduce_scatter takes.
+the whole tensor in bfloat16: what all_reduce sums, all_gather gives and reduce_scatter takes. all_reduce sums states where they
+lie, as PyTorch does; the others write elsewhere.
 """
 import json
 import os
@@ -26,11 +27,13 @@ def program(kind, size, ranks):
     whole, share, n = size // 2, size // 2 // ranks, count(size)
     operand, result = {'all_reduce': (whole, whole), 'all_gather': (share, whole), 'reduce_scatter': (whole, share)}[kind]
     divided = {'all_reduce': '', 'all_gather': f' of [{whole}@x]', 'reduce_scatter': ''}[kind]
-    given = {'all_reduce': '', 'all_gather': '', 'reduce_scatter': f' of [{whole}@x]'}[kind]
-    inputs = ', '.join(f'%x{i} "x{i}": bf16[{operand}]{divided}' for i in range(n))
+    parts = {'all_reduce': '', 'all_gather': '', 'reduce_scatter': f' of [{whole}@x]'}[kind]
+    at = '@' if kind == 'all_reduce' else ''
+    inputs = ', '.join(f'%x{i} {at}"x{i}": bf16[{operand}]{divided}' for i in range(n))
     body = '\n'.join(f'  %y{i}: bf16[{result}] = {kind}(%x{i}) {{combine = add, axes = ["x"], size = {ranks}}}' for i in range(n))
-    outputs = ', '.join(f'%y{i} "y{i}"{given}' for i in range(n))
-    return f'mesh x={ranks}\ndim "rank.x" in 0..{ranks - 1}\nentry forward({inputs}) {{\n{body}\n  return {outputs}\n}}\n'
+    outputs = ', '.join(f'%y{i} @"x{i}"' if at else f'%y{i} "y{i}"{parts}' for i in range(n))
+    states = ''.join(f'state @"x{i}": bf16[{operand}] buffer\n' for i in range(n)) if at else ''
+    return f'mesh x={ranks}\ndim "rank.x" in 0..{ranks - 1}\n{states}entry forward({inputs}) {{\n{body}\n  return {outputs}\n}}\n'
 
 
 def main(folder, ranks):
@@ -41,16 +44,18 @@ def main(folder, ranks):
                 f.write(program(kind, size, ranks))
 
 
-def inputs(name, ranks, path):
-    "Global tensors of zeros in bfloat16, as safetensors."
+def given(name, path):
+    "Writes global tensors of zeros in bfloat16, as safetensors, and says what they are."
     kind, size = name.rsplit('_', 1)
     n, size = count(int(size)), int(size)
-    header = {f'in.{i}': {'dtype': 'BF16', 'shape': [size // 2], 'data_offsets': [i * size, (i + 1) * size]} for i in range(n)}
+    tensor, option = ('x', '--weights') if kind == 'all_reduce' else ('in.', '--inputs')
+    header = {f'{tensor}{i}': {'dtype': 'BF16', 'shape': [size // 2], 'data_offsets': [i * size, (i + 1) * size]} for i in range(n)}
     text = json.dumps(header).encode()
     text += b' ' * (-len(text) % 8)
     with open(path, 'wb') as f:
         f.write(struct.pack('<Q', len(text)) + text)
         f.truncate(8 + len(text) + n * size)
+    print(option)
 
 
 def table(results):
@@ -74,8 +79,8 @@ def table(results):
 
 
 if __name__ == '__main__':
-    if sys.argv[1] == '--inputs':
-        inputs(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    if sys.argv[1] == '--given':
+        given(sys.argv[2], sys.argv[3])
     elif sys.argv[1] == '--steps':
         print(f'--warmup {WARMUP} --steps {STEPS}')
     elif sys.argv[1] == '--table':

@@ -85,12 +85,12 @@ case $parts in *" comm "*)
 	torch comm >"$results/comm.torch.jsonl" 2>"$results/comm.torch.log" || tail -n 3 "$results/comm.torch.log"
 	for artifact in "$folder"/comm/*.weft; do
 		name=$(basename "$artifact" .weft)
-		"$python" "$here/collectives.py" --inputs "$name" "$ranks" "$results/in.safetensors"
+		given=$("$python" "$here/collectives.py" --given "$name" "$results/given.safetensors")
 		# shellcheck disable=SC2046
-		timeout 90 "$weft" bench "$artifact" --device cuda --inputs "$results/in.safetensors" $("$python" "$here/collectives.py" --steps) --json >"$results/comm.$name.json" 2>"$results/comm.$name.log" ||
+		timeout 90 "$weft" bench "$artifact" --device cuda "$given" "$results/given.safetensors" $("$python" "$here/collectives.py" --steps) --json >"$results/comm.$name.json" 2>"$results/comm.$name.log" ||
 			head -n 1 "$results/comm.$name.log"
 	done
-	rm -f "$results/in.safetensors"
+	rm -f "$results/given.safetensors"
 	"$python" "$here/collectives.py" --table "$results"
 esac
 

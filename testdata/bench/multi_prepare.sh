@@ -35,7 +35,7 @@ agree mixtral_tiny ep="$ranks" ep:ep ep
 [ "${ONLY:-}" != agree ] || exit 0
 python3 "$here/collectives.py" "$out/programs" "$ranks"
 for file in "$out"/programs/*.weft; do
-	"$weft" compile "$file" --target "$target" -o "$out/comm/$(basename "$file")"
+	"$weft" compile "$file" --target "$target" --weights none -o "$out/comm/$(basename "$file")"
 done
 rm -r "$out/programs"
 [ -n "$models" ] || exit 0
