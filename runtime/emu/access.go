@@ -56,7 +56,7 @@ func (w *worker) resolve(wp *warp, in *instruction, mask uint32, need runtime.Ac
 	r := p.region
 	base := r.base
 	if r == &w.shared && a.space == ptx.Generic {
-		base = sharedWindow
+		base += sharedWindow
 	}
 	// One comparison for all lanes: offsets below the region wrap around to huge ones.
 	lowest, highest, all := ^uint64(0), uint64(0), uint64(0)
@@ -173,9 +173,16 @@ func (w *worker) memoryFault(kind FaultKind, wp *warp, lane int, in *instruction
 // beyond reports an access that misses its region.
 func (w *worker) beyond(wp *warp, in *instruction, lane int, address uint64, r *region) *Fault {
 	f := w.memoryFault(OutOfBounds, wp, lane, in, address, r)
-	base := r.base
-	if r == &w.shared && in.access.space == ptx.Generic {
-		base = sharedWindow
+	base, window := r.base, uint64(0)
+	if r == &w.shared {
+		if in.access.space == ptx.Generic {
+			window = sharedWindow
+		}
+		base += window
+		if other, at := w.locate(address - window); other != nil && other != w {
+			f.Message = fmt.Sprintf("%d bytes at 0x%x are at offset %d of the shared memory of block %s, another one of the cluster", f.Size, address, at, coordinates(other.blockAt))
+			return f
+		}
 	}
 	f.Message = fmt.Sprintf("%d bytes at 0x%x are at offset %d of %s, which has %d bytes", f.Size, address, int64(address-base), r.describe(), len(r.data))
 	if len(r.data) == 0 && r.argument >= 0 && r.access == 0 {

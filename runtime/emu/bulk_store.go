@@ -58,14 +58,14 @@ func (d *decoder) tensorStore(in *instruction, rank int) error {
 
 // startStore checks and moves a box.
 func (w *worker) startStore(wp *warp, in *instruction, lane int, t *tensorMap, at [5]int64) *Fault {
-	place, size := w.laneAddress(wp, in.access, lane), uint64(t.size)
+	place, size := w.laneAddress(wp, in.access, lane)-w.shared.base, uint64(t.size)
 	switch {
 	case t.access&runtime.Write == 0:
 		fault := w.fault(AccessDenied, wp, lane, in, "writes the tensor of argument %d, which the launch declares as %s", t.argument, accessName(t.access))
 		fault.Argument = t.argument
 		return fault
-	case place+size > uint64(len(w.shared.data)):
-		return w.fault(OutOfBounds, wp, lane, in, "%d bytes at offset %d of shared memory, which has %d", size, place, len(w.shared.data))
+	case place+size > uint64(len(w.shared.data)) || place+size < size:
+		return w.fault(OutOfBounds, wp, lane, in, "%d bytes at offset %d of shared memory, which has %d", size, int64(place), len(w.shared.data))
 	case place%t.alignment() != 0:
 		return w.fault(Misaligned, wp, lane, in, "offset %d of shared memory: a box with this swizzle is aligned to %d bytes", place, t.alignment())
 	}

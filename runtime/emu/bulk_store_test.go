@@ -85,6 +85,8 @@ func TestBoxStoreHazards(t *testing.T) {
 		{"copied to before the wait", "INIT FILL PROXY BARRIER @%p1 STORE @%p1 EXPECT 4096; @%p1 COPY2 [%r4], [%rd1, {%r5, %r5}], [%r3];", 0, AccessDenied, ""},
 		{"misaligned", "FILL PROXY BARRIER add.u32 %r4, %r4, 16; @%p1 STORE", 0, Misaligned, "offset 16 of shared memory"},
 		{"out of bounds", "FILL PROXY BARRIER add.u32 %r4, %r4, 4096; @%p1 STORE", 0, OutOfBounds, "4096 bytes at offset 4096 of shared memory, which has 4160"},
+		{"out of bounds of 64 bits", "FILL PROXY BARRIER add.s64 %rd4, %rd4, -4096; @%p1 STORE2 [%rd1, {%r5, %r5}], [%rd4];", 0, OutOfBounds, "4096 bytes at offset -4096 of shared memory"},
+		{"in another block", "FILL PROXY BARRIER or.b32 %r4, %r4, 0x1000000; @%p1 STORE", 0, OutOfBounds, "4096 bytes at offset 16777216 of shared memory"},
 		{"no map", "FILL PROXY BARRIER @%p1 STORE2 [%rd2, {%r5, %r5}], [%r4];", 0, BadTensorMap, "is not the address"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -26,8 +26,8 @@ const maxCluster = 8
 func newCluster(s *launchState) *cluster {
 	c := &cluster{launchState: s}
 	for rank := range s.clusterSize() {
-		w := newWorker(s)
-		w.cluster, w.rank = c, rank
+		w := newWorker(s, rank)
+		w.cluster = c
 		for i := range w.warps {
 			for _, sr := range s.kernel.specials {
 				w.fillSpecial(&w.warps[i], sr)
@@ -240,9 +240,9 @@ func (c *cluster) releaseBarrier() bool {
 	return true
 }
 
-// remoteShift is where the rank of a block, and one, stands in an address of another block's
-// shared memory. What has nothing there is an address of the block itself.
-const remoteShift = 24
+// rankShift is where the rank of a block in its cluster stands in an address of its shared memory:
+// above the offset in the block, also in the addresses that the block itself has of its variables.
+const rankShift = 24
 
 // mapAddress decodes mapa.shared::cluster.u32 d, a, rank.
 func (d *decoder) mapAddress(in *instruction) error {
@@ -260,10 +260,11 @@ func (w *worker) mapAddress(wp *warp, in *instruction, mask uint32) *Fault {
 		if rank >= uint32(len(w.cluster.blocks)) {
 			return w.fault(OutOfBounds, wp, lane, in, "rank %d in a cluster of %d blocks", rank, len(w.cluster.blocks))
 		}
-		if uint64(address) >= uint64(len(w.shared.data)) {
-			return w.fault(OutOfBounds, wp, lane, in, "address 0x%x is not in the block's shared memory, which has %d bytes", address, len(w.shared.data))
+		block, at := w.locate(uint64(address))
+		if block == nil || at >= uint64(len(block.shared.data)) {
+			return w.fault(OutOfBounds, wp, lane, in, "address 0x%x is not in the shared memory of a block, which has %d bytes", address, len(w.shared.data))
 		}
-		w.discard32[lane] = address | (rank+1)<<remoteShift
+		w.discard32[lane] = uint32(at) | rank<<rankShift
 	}
 	blend32(&wp.r32[in.d], &w.discard32, mask)
 	return nil
@@ -271,12 +272,8 @@ func (w *worker) mapAddress(wp *warp, in *instruction, mask uint32) *Fault {
 
 // locate finds the block and the place in its shared memory of an address of the cluster's.
 func (w *worker) locate(address uint64) (*worker, uint64) {
-	rank := int(address>>remoteShift) - 1
-	switch {
-	case rank < 0:
-		return w, address
-	case rank < len(w.cluster.blocks):
-		return w.cluster.blocks[rank], address & (1<<remoteShift - 1)
+	if rank := address >> rankShift; rank < uint64(len(w.cluster.blocks)) {
+		return w.cluster.blocks[rank], address & (1<<rankShift - 1)
 	}
 	return nil, 0
 }

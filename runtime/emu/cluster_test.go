@@ -157,7 +157,7 @@ func TestRingMistakes(t *testing.T) {
 		{"a mask of none", func(p *ringText) { p.copies = "mov.b16 %rs1, 0;" + p.copies }, OutOfBounds, "a copy to the blocks 0x0"},
 		{"to the other block alone", func(p *ringText) { p.copies = "mov.b16 %rs1, 2;" + p.copies }, Deadlock, "bytes are missing"},
 		{"by another block's address", func(p *ringText) {
-			p.copies = strings.Replace(p.copies, "COPY2", "or.b32 %r17, %r17, 0x2000000; or.b32 %r13, %r13, 0x2000000; COPY2", 1)
+			p.copies = strings.Replace(p.copies, "COPY2", "xor.b32 %r17, %r17, 0x1000000; xor.b32 %r13, %r13, 0x1000000; COPY2", 1)
 		}, OutOfBounds, "by an address of block (1,0,0)"},
 		{"an arrival at no block", func(p *ringText) {
 			p.tell = strings.Replace(p.tell, "mbarrier.arrive", "or.b32 %r9, %r9, 0x4000000; mbarrier.arrive", 1)

@@ -19,15 +19,16 @@ type decoder struct {
 	slot       []int32 // by register
 	constant32 map[uint32]int32
 	constant64 map[uint64]int32
-	shared     map[string]uint64 // offsets of shared variables
-	provenance []pointees        // by register
-	in         *ptx.Instruction  // being decoded
+	addresses  map[sharedAddress]int32 // slots, by what is in them
+	shared     map[string]uint64       // offsets of shared variables
+	provenance []pointees              // by register
+	in         *ptx.Instruction        // being decoded
 }
 
 func decode(m *module, f *ptx.Function) (*kernel, error) {
 	d := &decoder{
 		f: f, m: m, k: &kernel{name: f.Name, module: m, maxThreads: f.MaxThreads, reqThreads: f.ReqThreads, clusterBlocks: f.ClusterBlocks},
-		constant32: map[uint32]int32{}, constant64: map[uint64]int32{}, shared: map[string]uint64{},
+		constant32: map[uint32]int32{}, constant64: map[uint64]int32{}, addresses: map[sharedAddress]int32{}, shared: map[string]uint64{},
 	}
 	for axis, n := range f.ClusterBlocks {
 		if d.k.clusterBlocks[axis] = max(n, 1); n > math.MaxUint16 {
@@ -295,6 +296,9 @@ func (d *decoder) operand(o *ptx.Operand, t ptx.Type) (int32, error) {
 	case ptx.OperandSpecial:
 		return d.special(o.Name, bits)
 	case ptx.OperandSymbol:
+		if offset, ok := d.shared[o.Name]; ok {
+			return d.sharedAddress(offset+uint64(o.Offset), bits), nil
+		}
 		address, err := d.address(o.Name)
 		if i := d.parameter(o.Name); i >= 0 && d.k.parameters[i].size == runtime.TensorMapSize {
 			address, err = uint64(d.k.parameters[i].offset), nil
@@ -326,16 +330,26 @@ func (d *decoder) constant(value uint64, bits int) int32 {
 	return slot
 }
 
+// sharedAddress gives a slot with an address of the block's shared memory.
+func (d *decoder) sharedAddress(offset uint64, bits int) int32 {
+	a := sharedAddress{wide: fileWidth(bits) == 64, offset: offset}
+	slot, ok := d.addresses[a]
+	if !ok {
+		slot = d.sink(bits)
+		d.addresses[a] = slot
+		a.slot = slot
+		d.k.sharedAddresses = append(d.k.sharedAddresses, a)
+	}
+	return slot
+}
+
 // parameter is the index of a parameter, -1 for another name.
 func (d *decoder) parameter(name string) int {
 	return slices.IndexFunc(d.k.parameters, func(p parameter) bool { return p.name == name })
 }
 
-// address is the address of a variable in its own state space.
+// address is the address of a variable in global or constant memory.
 func (d *decoder) address(name string) (uint64, error) {
-	if offset, ok := d.shared[name]; ok {
-		return offset, nil
-	}
 	if a := d.m.variable(name); a != nil {
 		return a.base, nil
 	}

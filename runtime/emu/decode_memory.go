@@ -63,17 +63,19 @@ func (d *decoder) addressOperand(a *memoryAccess, o *ptx.Operand) error {
 		}
 		a.pointees = d.provenance[base.Register]
 	case ptx.OperandSymbol:
+		if offset, ok := d.shared[base.Name]; ok {
+			if a.space == ptx.Generic {
+				offset += sharedWindow
+			}
+			a.base, a.baseWide = d.sharedAddress(offset, 64), true
+			return nil
+		}
 		address, err := d.address(base.Name)
 		if err != nil {
 			return err
 		}
 		a.offset += address
 		a.pointees = d.operandPointees(base)
-		if a.space == ptx.Generic {
-			if _, ok := d.shared[base.Name]; ok {
-				a.offset += sharedWindow
-			}
-		}
 	case ptx.OperandInteger:
 		a.offset += base.Bits
 	}

@@ -112,28 +112,29 @@ type special struct {
 
 // kernel is a decoded entry.
 type kernel struct {
-	name         string
-	module       *module
-	code         []instruction
-	parameters   []parameter
-	paramBytes   int
-	registers32  int // slots of the program's registers, which come first
-	registers64  int
-	slots32      int
-	slots64      int
-	predicates   int
-	constants32  []constant32
-	constants64  []constant64
-	specials     []special
-	accesses     []*memoryAccess
-	staticShared int
-	dynamicAlign int  // of extern shared memory, 0 if there is none
-	sequential   bool // results depend on the order of blocks: they run one by one
-	async        bool // has asynchronous copies
-	proxy        bool // has products of warpgroups or copies of boxes, which read shared memory later
-	bulk         bool // has mbarriers, or copies of boxes
-	maxThreads   [3]int
-	reqThreads   [3]int
+	name            string
+	module          *module
+	code            []instruction
+	parameters      []parameter
+	paramBytes      int
+	registers32     int // slots of the program's registers, which come first
+	registers64     int
+	slots32         int
+	slots64         int
+	predicates      int
+	constants32     []constant32
+	constants64     []constant64
+	sharedAddresses []sharedAddress
+	specials        []special
+	accesses        []*memoryAccess
+	staticShared    int
+	dynamicAlign    int  // of extern shared memory, 0 if there is none
+	sequential      bool // results depend on the order of blocks: they run one by one
+	async           bool // has asynchronous copies
+	proxy           bool // has products of warpgroups or copies of boxes, which read shared memory later
+	bulk            bool // has mbarriers, or copies of boxes
+	maxThreads      [3]int
+	reqThreads      [3]int
 	// clusterBlocks is the shape of a cluster, 1×1×1 where blocks are alone.
 	clusterBlocks [3]int
 }
@@ -147,8 +148,7 @@ type parameter struct {
 	size   int
 }
 
-// constant32 is a slot that holds the same immediate in every lane. Addresses of dynamic
-// shared memory are known at decode time too, since it follows the static variables.
+// constant32 is a slot that holds the same immediate in every lane.
 type constant32 struct {
 	slot  int32
 	value uint32
@@ -157,4 +157,13 @@ type constant32 struct {
 type constant64 struct {
 	slot  int32
 	value uint64
+}
+
+// sharedAddress is a slot that holds an address of the block's shared memory, in the generic space
+// if the window is in its offset. Offsets of dynamic shared memory are known at decode time too,
+// since it follows the static variables.
+type sharedAddress struct {
+	slot   int32
+	wide   bool // 64 bits
+	offset uint64
 }

@@ -381,7 +381,7 @@ func BenchmarkTensorGEMM(b *testing.B) {
 func BenchmarkMatrixProduct(b *testing.B) {
 	for _, f := range tensorForms {
 		b.Run(f.kernel, func(b *testing.B) {
-			w := newWorker(&launchState{kernel: &kernel{}, threads: 32})
+			w := newWorker(&launchState{kernel: &kernel{}, threads: 32}, 0)
 			wp := &w.warps[0]
 			wp.r32 = make([]lanes32, 14)
 			r := randomWords(1)

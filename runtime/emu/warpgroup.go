@@ -280,7 +280,7 @@ func (w *worker) checkChunks(wp *warp, in *instruction) *Fault {
 	size := uint64(len(w.shared.data))
 	for _, chunk := range w.chunks {
 		if at := uint64(chunk); at+chunkBytes > size {
-			return w.beyond(wp, in, 0, at, &w.shared)
+			return w.beyond(wp, in, 0, w.shared.base+at, &w.shared)
 		}
 	}
 	if w.flights > 0 {

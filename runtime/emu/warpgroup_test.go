@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -68,6 +69,17 @@ type warpgroupCase struct {
 	signA, signB int
 	fresh        bool // the first product takes no C
 	box          bool // A and B, not transposed and swizzled by 128 bytes, come by a copy of a box
+	// cluster makes each of two blocks of a cluster do all, with descriptors of the address of its shared memory: this is
+	// what it does with the address, %rd12, before it adds it, unless empty.
+	cluster string
+}
+
+// blocks is how many blocks do the same.
+func (c warpgroupCase) blocks() int {
+	if c.cluster != "" {
+		return 2
+	}
+	return 1
 }
 
 func (c warpgroupCase) name() string {
@@ -98,15 +110,15 @@ func (c warpgroupCase) text(imageBytes int) string {
 	emit(`.version 8.0
 .target sm_90a
 .address_size 64
-.visible .entry k(.param .u64 image, .param .u64 a, .param .u64 c)
+.visible .entry k(.param .u64 image, .param .u64 a, .param .u64 c) .reqnctapercluster %d, 1, 1
 {
 .reg .pred %%p<3>; .reg .b32 %%r<40>; .reg .f32 %%f<129>; .reg .b64 %%rd<20>;
 .shared .align 1024 .b8 m[%d];
 ld.param.u64 %%rd1, [image]; ld.param.u64 %%rd2, [a]; ld.param.u64 %%rd3, [c];
 mov.u32 %%r1, %%tid.x;
 mul.wide.u32 %%rd4, %%r1, 16; add.s64 %%rd1, %%rd1, %%rd4; add.s64 %%rd2, %%rd2, %%rd4;
-mul.wide.u32 %%rd5, %%r1, %d; add.s64 %%rd3, %%rd3, %%rd5;
-mov.u64 %%rd6, m; add.s64 %%rd7, %%rd6, %%rd4;`, imageBytes, 4*count)
+mov.u32 %%r7, %%ctaid.x; mad.lo.u32 %%r7, %%r7, 128, %%r1; mul.wide.u32 %%rd5, %%r7, %d; add.s64 %%rd3, %%rd3, %%rd5;
+mov.u64 %%rd6, m; add.s64 %%rd7, %%rd6, %%rd4;`, c.blocks(), imageBytes, 4*count)
 	for at := 0; at < imageBytes; at += 2048 {
 		emit("ld.global.v4.u32 {%%r2, %%r3, %%r4, %%r5}, [%%rd1+%d]; st.shared.v4.u32 [%%rd7+%d], {%%r2, %%r3, %%r4, %%r5};", at, at)
 	}
@@ -123,6 +135,9 @@ mov.u64 %%rd6, m; add.s64 %%rd7, %%rd6, %%rd4;`, imageBytes, 4*count)
 			adds = "!%p1"
 		}
 		emit("mov.b64 %%rd10, %d; mov.b64 %%rd11, %d; mov.b32 %%r6, %d; setp.ne.b32 %%p1, %%r6, 0;", int64(c.a.descriptor(step)), int64(c.b.descriptor(step)), transposition(step == 0 || !c.fresh))
+		if c.cluster != "" {
+			emit("mov.b64 %%rd12, %%rd6; %s shr.u64 %%rd12, %%rd12, 4; add.s64 %%rd10, %%rd10, %%rd12; add.s64 %%rd11, %%rd11, %%rd12;", c.cluster)
+		}
 		a := fmt.Sprintf("%%rd10, %%rd11, %s, %d, %d, %d", adds, c.signA, c.signB, transposition(c.a.transposed))
 		if c.registers {
 			a = fmt.Sprintf("%s, %%rd11, %s, %d, %d", registerList("%r", 10+4*step, 4), adds, c.signA, c.signB)
@@ -244,6 +259,18 @@ func (c warpgroupCase) matrix(a, b [][]uint32) (runtime.TensorMap, []byte) {
 // check runs the chain and compares all elements.
 func (c warpgroupCase) check(t *testing.T, seed uint64) {
 	t.Helper()
+	bad, err := c.run(t, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range bad[:min(5, len(bad))] {
+		t.Errorf("%s: %s", c.name(), problem)
+	}
+}
+
+// run runs the chain and lists the elements that differ.
+func (c warpgroupCase) run(t *testing.T, seed uint64) (bad []string, err error) {
+	t.Helper()
 	a, b, sum := c.matrices(seed)
 	image := c.image(a, b)
 	fragments, accumulators := make([]uint32, 4*128*4), make([]uint32, 64*c.columns)
@@ -264,22 +291,24 @@ func (c warpgroupCase) check(t *testing.T, seed uint64) {
 		text = strings.Replace(boxProduct(text), "BYTES", fmt.Sprint(128*(64+c.columns)), 1)
 	}
 	h := newHarness(t, Options{}, text)
-	size := 256 * c.columns
-	out := h.buffer(size, fromWords(accumulators))
+	size := 256 * c.columns * c.blocks()
+	out := h.buffer(size, bytes.Repeat(fromWords(accumulators), c.blocks()))
 	from := pointer(h.buffer(len(image), image), len(image), runtime.Read)
 	if c.box {
 		from = h.tensorMap(c.matrix(a, b))
 	}
-	h.mustLaunch("k", 1, 128, from, pointer(h.buffer(8192, fromWords(fragments)), 8192, runtime.Read), pointer(out, size, runtime.ReadWrite))
-	want, bad := c.expected(a, b, sum), 0
+	if err := h.launch("k", c.blocks(), 128, from, pointer(h.buffer(8192, fromWords(fragments)), 8192, runtime.Read), pointer(out, size, runtime.ReadWrite)); err != nil {
+		return nil, err
+	}
+	want := c.expected(a, b, sum)
 	for i, got := range words(h.download(out, size)) {
-		thread, register := i/(c.columns/2), i%(c.columns/2)
+		block, thread, register := i/(64*c.columns), i/(c.columns/2)%128, i%(c.columns/2)
 		row, column := thread/32*16+thread%32/4+register/2%2*8, register/4*8+thread%4*2+register%2
-		if got != want[row][column] && bad < 5 {
-			bad++
-			t.Errorf("%s: D[%d,%d] = 0x%08x, want 0x%08x", c.name(), row, column, got, want[row][column])
+		if got != want[row][column] {
+			bad = append(bad, fmt.Sprintf("block %d: D[%d,%d] = 0x%08x, want 0x%08x", block, row, column, got, want[row][column]))
 		}
 	}
+	return bad, nil
 }
 
 // TestWarpgroupProduct compares chains of products along k with those of mma.sync.
@@ -311,6 +340,38 @@ func TestWarpgroupLayouts(t *testing.T) {
 			c.a, c.b, c.signA, c.signB = sharedMatrix{0, 64, 128, false}, sharedMatrix{8192, 64, width, transposed}, -1, 1
 			c.check(t, 2)
 		}
+	}
+}
+
+// TestWarpgroupCluster: descriptors take the place in the block out of an address in a cluster; with the rank in it,
+// the leading offset of rank 1 is larger by 256 bytes.
+func TestWarpgroupCluster(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		c     warpgroupCase
+		fault bool // the last elements that are read then lie after the image
+	}{
+		{"A without swizzle", warpgroupCase{columns: 64, a: sharedMatrix{0, 64, 16, false}, b: sharedMatrix{8192, 64, 128, false}}, false},
+		{"B transposed", warpgroupCase{columns: 128, a: sharedMatrix{0, 64, 128, false}, b: sharedMatrix{8192, 128, 128, true}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c := c
+			c.c.factors, c.c.signA, c.c.signB = "bf16", 1, 1
+			c.c.cluster = "and.b64 %rd12, %rd12, 0x3ffff;"
+			c.c.check(t, 1)
+			c.c.cluster = "and.b64 %rd12, %rd12, -1;"
+			bad, err := c.c.run(t, 1)
+			if c.fault {
+				var fault *Fault
+				if !errors.As(err, &fault) || fault.Kind != OutOfBounds || fault.Block != [3]int{1, 0, 0} || !strings.Contains(fault.Instruction, "wgmma") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			if err != nil || len(bad) == 0 || !strings.HasPrefix(bad[0], "block 1:") {
+				t.Errorf("got %q, %v", bad, err)
+			}
+		})
 	}
 }
 

@@ -11,7 +11,7 @@ type worker struct {
 	cluster     *cluster // of the block,
 	rank        int      // and its place there
 	warps       []warp
-	shared      region // as the block sees it; base 0
+	shared      region // its base is the rank in the window of the cluster
 	sharedReady bool   // all of it has been written: loads need no check
 	blockAt     [3]int
 	executed    int64 // warp instructions of this block
@@ -74,10 +74,10 @@ type warp struct {
 	storeGroups lanes32
 }
 
-func newWorker(s *launchState) *worker {
+func newWorker(s *launchState, rank int) *worker {
 	k := s.kernel
-	w := &worker{launchState: s, arrived: map[uint32]int{}}
-	w.shared = region{data: make([]byte, s.shared), init: newInitMap(int64(s.shared)), access: 3, checkRead: true, argument: -1, name: "shared memory"}
+	w := &worker{launchState: s, rank: rank, arrived: map[uint32]int{}}
+	w.shared = region{base: uint64(rank) << rankShift, data: make([]byte, s.shared), init: newInitMap(int64(s.shared)), access: 3, checkRead: true, argument: -1, name: "shared memory"}
 	w.warps = make([]warp, (s.threads+warpSize-1)/warpSize)
 	for i := range w.warps {
 		wp := &w.warps[i]
@@ -94,6 +94,13 @@ func newWorker(s *launchState) *worker {
 		}
 		for _, c := range k.constants64 {
 			fill64(&wp.r64[c.slot], c.value)
+		}
+		for _, a := range k.sharedAddresses {
+			if address := w.shared.base + a.offset; a.wide {
+				fill64(&wp.r64[a.slot], address)
+			} else {
+				fill32(&wp.r32[a.slot], uint32(address))
+			}
 		}
 	}
 	return w
