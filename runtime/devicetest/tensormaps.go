@@ -1,7 +1,9 @@
 package devicetest
 
 import (
+	"bytes"
 	"encoding/binary"
+	"slices"
 
 	"weft/runtime"
 )
@@ -18,10 +20,10 @@ func (b *bench) tma() {
 // boxBytes is the size of the boxes that the kernels of testdata/tma.ptx copy.
 const boxBytes = 1024
 
-// box is what a map's box at coordinates holds in shared memory, for a tensor that data begins with.
-func box(m *runtime.TensorMap, data []byte, at ...int) []byte {
+// eachOfBox calls visit for the elements of a box at coordinates that are in its tensor: with their offsets in shared
+// memory and in the tensor.
+func eachOfBox(m *runtime.TensorMap, at []int, visit func(place, from int)) {
 	size := m.Type.Size()
-	tile := make([]byte, boxBytes)
 	for i := range boxBytes / size {
 		rest, from, inside := i, 0, true
 		for d, n := range m.Box {
@@ -34,14 +36,20 @@ func box(m *runtime.TensorMap, data []byte, at ...int) []byte {
 				from += x * int(m.Strides[d-1])
 			}
 		}
-		to := i * size
+		place := i * size
 		if span := m.Swizzle.Span(); span > 0 { // the unit of 16 bytes in its span, by the number of its 128 bytes
-			to ^= to >> 7 % (span / 16) << 4
+			place ^= place >> 7 % (span / 16) << 4
 		}
 		if inside {
-			copy(tile[to:to+size], data[from:])
+			visit(place, from)
 		}
 	}
+}
+
+// box is what a map's box at coordinates holds in shared memory, for a tensor that data begins with.
+func box(m *runtime.TensorMap, data []byte, at ...int) []byte {
+	tile, size := make([]byte, boxBytes), m.Type.Size()
+	eachOfBox(m, at, func(place, from int) { copy(tile[place:place+size], data[from:]) })
 	return tile
 }
 
@@ -58,27 +66,36 @@ func tensorMap(p runtime.Pointer, size int, m *runtime.TensorMap) runtime.Arg {
 	return runtime.Arg{Kind: runtime.ArgTensorMap, Bits: uint64(p), Size: int64(size), Access: runtime.Read, Map: m}
 }
 
+// maps2 are maps of two dimensions whose boxes have 1024 bytes: of 40 rows that are 208 bytes apart.
+var maps2 = []struct {
+	name string
+	m    runtime.TensorMap
+}{
+	{"none", runtime.TensorMap{Type: runtime.TensorBF16, Dims: []uint64{100, mapRows}, Box: []uint32{64, 8}}},
+	{"none, wide", runtime.TensorMap{Type: runtime.TensorU32, Dims: []uint64{50, mapRows}, Box: []uint32{64, 4}, Promotion: runtime.Promotion64}},
+	{"32", runtime.TensorMap{Type: runtime.TensorF16, Dims: []uint64{100, mapRows}, Box: []uint32{16, 32}, Swizzle: runtime.Swizzle32}},
+	{"64", runtime.TensorMap{Type: runtime.TensorU8, Dims: []uint64{203, mapRows}, Box: []uint32{64, 16}, Swizzle: runtime.Swizzle64, Promotion: runtime.Promotion128}},
+	{"128", runtime.TensorMap{Type: runtime.TensorBF16, Dims: []uint64{100, mapRows}, Box: []uint32{64, 8}, Swizzle: runtime.Swizzle128, Promotion: runtime.Promotion256}},
+	{"128 of f32", runtime.TensorMap{Type: runtime.TensorF32, Dims: []uint64{51, mapRows}, Box: []uint32{32, 8}, Swizzle: runtime.Swizzle128}},
+}
+
+const mapRows, mapPitch = 40, 208
+
+// places2 are coordinates of boxes of a map inside of its tensor, over its edges and outside.
+func places2(m *runtime.TensorMap) [][2]int {
+	return [][2]int{{0, 0}, {8, 5}, {int(m.Dims[0]) - 5, mapRows - 3}, {-3, -2}, {0, mapRows}, {1000, 0}, {-70_000, 70_000}}
+}
+
 // testTensorMap copies boxes inside of tensors, over their edges and outside, in all swizzles.
 func testTensorMap(b *bench) {
 	b.tma()
-	const rows, pitch = 40, 208 // bytes from row to row
-	data := pattern(16 + rows*pitch)
+	data := pattern(16 + mapRows*mapPitch)
 	memory := b.put(data)
-	for _, test := range []struct {
-		name string
-		m    runtime.TensorMap
-	}{
-		{"none", runtime.TensorMap{Type: runtime.TensorBF16, Dims: []uint64{100, rows}, Box: []uint32{64, 8}}},
-		{"none, wide", runtime.TensorMap{Type: runtime.TensorU32, Dims: []uint64{50, rows}, Box: []uint32{64, 4}, Promotion: runtime.Promotion64}},
-		{"32", runtime.TensorMap{Type: runtime.TensorF16, Dims: []uint64{100, rows}, Box: []uint32{16, 32}, Swizzle: runtime.Swizzle32}},
-		{"64", runtime.TensorMap{Type: runtime.TensorU8, Dims: []uint64{203, rows}, Box: []uint32{64, 16}, Swizzle: runtime.Swizzle64, Promotion: runtime.Promotion128}},
-		{"128", runtime.TensorMap{Type: runtime.TensorBF16, Dims: []uint64{100, rows}, Box: []uint32{64, 8}, Swizzle: runtime.Swizzle128, Promotion: runtime.Promotion256}},
-		{"128 of f32", runtime.TensorMap{Type: runtime.TensorF32, Dims: []uint64{51, rows}, Box: []uint32{32, 8}, Swizzle: runtime.Swizzle128}},
-	} {
+	for _, test := range maps2 {
 		m := test.m
-		m.Strides = []uint64{pitch}
+		m.Strides = []uint64{mapPitch}
 		size := len(data) - 16
-		for _, at := range [][2]int{{0, 0}, {8, 5}, {int(m.Dims[0]) - 5, rows - 3}, {-3, -2}, {0, rows}, {1000, 0}, {-70_000, 70_000}} {
+		for _, at := range places2(&m) {
 			result := b.alloc(boxBytes)
 			b.launch(0, "box2", 1, 256, 0, tensorMap(memory+16, size, &m), out(result, boxBytes), i32(at[0]), i32(at[1]))
 			if got := b.get(result, boxBytes); string(got) != string(box(&m, data[16:], at[0], at[1])) {
@@ -184,6 +201,44 @@ func testBadTensorMaps(b *bench) {
 	err := b.device.Launch(0, runtime.Launch{Kernel: b.kernel("box2"), Grid: one, Block: [3]int{256, 1, 1}, Label: "tiles of a test",
 		Args: []runtime.Arg{a, a, i32(0), i32(0)}})
 	b.wantError("a map for a pointer", err, "argument 1", "128 bytes", "tiles of a test")
+}
+
+// testBoxStores copies boxes to tensors: inside, over their edges and outside, in all swizzles; what is not in the
+// tensor stays as it was.
+func testBoxStores(b *bench) {
+	b.tma()
+	tile := pattern(boxBytes)
+	from := b.put(tile)
+	before := pattern(16 + mapRows*mapPitch + boxBytes)[boxBytes:]
+	memory := b.alloc(len(before))
+	for _, test := range maps2 {
+		m := test.m
+		m.Strides = []uint64{mapPitch}
+		for _, at := range places2(&m) {
+			b.check("Upload", b.device.Upload(memory, before))
+			to := tensorMap(memory+16, len(before)-16, &m)
+			to.Access = runtime.Write
+			b.launch(0, "store2", 1, 256, 0, in(from, boxBytes), to, i32(at[0]), i32(at[1]))
+			want, size := slices.Clone(before), m.Type.Size()
+			eachOfBox(&m, at[:], func(place, from int) { copy(want[16+from:], tile[place:place+size]) })
+			if got := b.get(memory, len(before)); !bytes.Equal(got, want) {
+				b.Errorf("swizzle %s at %v: got\n%x\nwant\n%x", test.name, at, got, want)
+			}
+		}
+	}
+}
+
+// testClusterAddresses: addresses of shared memory in clusters have the rank of their block from bit 24 on.
+func testClusterAddresses(b *bench) {
+	b.tma()
+	const blocks, words = 4, 5
+	result := b.alloc(4 * words * blocks)
+	b.launch(0, "ranks", blocks, 1, 0, out(result, 4*words*blocks))
+	var want []uint32
+	for block := range uint32(blocks) {
+		want = append(want, block%2, block%2, 0, 1, 0)
+	}
+	same(b, "ranks", b.get(result, 4*words*blocks), want)
 }
 
 // testCluster has two blocks copy halves of tiles to both, over two rounds.
