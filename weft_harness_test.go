@@ -245,9 +245,20 @@ func applyOverride(p *ir.Program, o override) {
 				a.Schedule = o.schedule
 			case ok && a.Group.String()+".warpgroup" == o.group:
 				a.Schedule, a.Warpgroup = warpgroupsElsewhere, o.schedule
+				if !ir.CopiesInBulk(p, e, op.Regions[0]) {
+					a.Warpgroup = withoutBulk(o.schedule)
+				}
 			}
 		})
 	}
+}
+
+// withoutBulk is a schedule whose tiles all warps copy.
+func withoutBulk(s ir.Schedule) ir.Schedule {
+	if s.Blocks > 0 {
+		s.Threads, s.Blocks, s.WarpM = s.Threads-128, 0, 16
+	}
+	return s
 }
 
 func optionalPasses() []string {

@@ -2,7 +2,9 @@ package weft
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +57,69 @@ func TestRandomWarpgroups(t *testing.T) {
 	}
 }
 
+// TestBulkProducts compares evaluator and emulator on products whose tiles come by bulk copies: all tiles, blocks that compute one or
+// several, operands along both dims, buffers that are used once or have several rounds, batches and views of larger tensors.
+func TestBulkProducts(t *testing.T) {
+	tiles := []ir.Schedule{
+		{Threads: 384, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4},
+		{Threads: 384, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4},
+		{Threads: 384, TileM: 128, TileN: 128, TileK: 64, WarpM: 32, WarpN: 128, Stages: 6},
+		{Threads: 384, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 6},
+	}
+	programs := map[string]string{
+		"nt": `entry forward(%a "a": bf16[300, 520], %b "b": bf16[392, 520]) {
+  %y: bf16[300, 392] = dot_general(%a, %b) {lhs_contract = [1], rhs_contract = [1], to = bf16}
+  return %y "y"
+}`,
+		"nn, deep": `entry forward(%a "a": f16[264, 584], %b "b": f16[584, 392]) {
+  %y: f16[264, 392] = dot_general(%a, %b) {lhs_contract = [1], rhs_contract = [0], to = f16}
+  return %y "y"
+}`,
+		"tn, not rounded": `entry forward(%a "a": bf16[456, 264], %b "b": bf16[456, 136]) {
+  %y: f32[264, 136] = dot_general(%a, %b) {lhs_contract = [0], rhs_contract = [0], to = f32}
+  return %y "y"
+}`,
+		"batches, views": `dim n in 1..300
+entry forward(%a "a": bf16[n, 4, 64], %b "b": bf16[2, 144, 64]) {
+  %0: bf16[n, 2, 64] = slice(%a) {start = [0, 1, 0], limit = [n, 3, 64], stride = [1, 1, 1]}
+  %1: bf16[2, n, 64] = transpose(%0) {permutation = [1, 0, 2]}
+  %2: bf16[2, n, 144] = dot_general(%1, %b) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2], to = bf16}
+  %3: bf16[2, n, 144] = tanh(%2)
+  return %3 "y"
+}`,
+	}
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		var subjects []*subject
+		for _, tile := range tiles {
+			for _, blocks := range []int{2, 132} {
+				tile.Blocks = blocks
+				s := &subject{name: fmt.Sprintf("%d columns, %d blocks", tile.TileN, blocks), spec: spec{ulps: 1, relative: 2e-2, sizes: []map[string]int64{{}}}}
+				if strings.HasPrefix(programs[name], "dim") {
+					s.spec.sizes = []map[string]int64{{"n": 1}, {"n": 257}}
+				}
+				var err error
+				if s.program, err = ir.ParseProgram(name, []byte(programs[name])); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.schedule(nil, &override{"contract.warpgroup", tile}); err != nil {
+					t.Fatal(err)
+				}
+				if text := s.compiled.Scheduled.String(); !strings.Contains(text, fmt.Sprintf("blocks = %d", blocks)) {
+					t.Errorf("%s, %s: not by bulk copies:\n%s", name, s.name, text)
+				}
+				subjects = append(subjects, s)
+			}
+		}
+		kernels, owner := assembleAll(t, subjects)
+		t.Run(name, func(t *testing.T) {
+			checkAssembly(t, kernels[1], owner, corpusTargets[1])
+			for _, s := range subjects {
+				t.Run(s.name, func(t *testing.T) { s.check(t) })
+			}
+		})
+	}
+}
+
 // warpgroupProgram makes the text of a program.
 type warpgroupProgram struct {
 	r      *rand.Rand
@@ -69,11 +134,14 @@ func (w *warpgroupProgram) tile() ir.Schedule {
 	s := ir.Schedule{Threads: 256, TileM: 128, TileK: 64, WarpM: 16, Stages: 4}
 	s.WarpN = pick(w.r, 64, 128, 192, 256)
 	s.TileN = s.WarpN
-	switch {
-	case s.WarpN == 256 && w.r.IntN(2) == 0:
-		s.Threads, s.TileM = 384, 192
-	case s.WarpN == 128:
+	if s.WarpN == 128 {
 		s.Stages = pick(w.r, 3, 6)
+	}
+	if w.r.IntN(2) == 0 { // by bulk copies, where they can
+		s.Threads, s.Blocks = 384, pick(w.r, 1, 2, 5, 132)
+		if s.TileN == 128 {
+			s.WarpM = pick(w.r, 16, 32)
+		}
 	}
 	return s
 }
@@ -91,6 +159,9 @@ func (w *warpgroupProgram) size() int {
 func (w *warpgroupProgram) product() string {
 	dtype := pick(w.r, "bf16", "f16")
 	m, n, k := fmt.Sprint(w.size()), w.size(), w.size()
+	if w.r.IntN(5) == 0 { // the buffers have several rounds
+		k = 64*(6+w.r.IntN(14)) + pick(w.r, 0, 0, 8, 33)
+	}
 	head := ""
 	w.sizes = []map[string]int64{{}}
 	if w.r.IntN(3) == 0 {

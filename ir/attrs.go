@@ -368,8 +368,7 @@ type Schedule struct {
 	Stages  int // buffers of operand tiles (contract on tensor cores); 0 means CUDA cores
 	WarpM   int // tile of a warp (contract on tensor cores): 16 rows on warpgroups, which have 64 together
 	WarpN   int
-	// Blocks, where set, is the number of blocks at most (contract on warpgroups): they take one tile after the other, and a warp
+	// Blocks, where set, is the number of blocks at most (contract on warpgroups): they take one tile after the other, and a warpgroup
 	// beside those that multiply starts bulk copies of the operands' tiles (TMA).
-	Blocks  int
-	Cluster int // of them share the tiles of columns: neighbours in a cluster; 0 and 1 mean none
+	Blocks int
 }

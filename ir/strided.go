@@ -178,3 +178,31 @@ func joined(shape, strides []Dim, dims []int) (size, stride Dim, ok bool) {
 	}
 	return size, stride, true
 }
+
+// bulkBatches is the number of batch dims that a tensor map has room for beside the two dims of a matrix.
+const bulkBatches = 3
+
+// CopiesInBulk tells whether bulk copies (TMA) can bring both operands of a region's dot_general of half types to shared memory: matrices
+// in memory whose start and distances are multiples of 16 bytes, and sums that are not empty.
+func CopiesInBulk(p *Program, e *Entry, region *Block) bool {
+	at := slices.IndexFunc(region.Ops, func(op *Op) bool { return op.Kind == OpDotGeneral })
+	if at < 0 || e.Type(region.Ops[at].Operands[0]).DType.Size() != 2 {
+		return false
+	}
+	for i := range 2 {
+		m, ok := MatrixOf(e, region, region.Ops[at], i)
+		if !ok || m.Pitch.Is(0) || m.K.Bounds(p.Range).Min < 1 {
+			return false
+		}
+		apart := slices.DeleteFunc(slices.Clone(m.Batch), func(d Dim) bool { return d.Is(0) })
+		if len(apart) > bulkBatches {
+			return false
+		}
+		for _, d := range append(apart, m.Offset, m.Pitch) {
+			if !d.DivisibleBy(8, p.Divisor) {
+				return false
+			}
+		}
+	}
+	return true
+}

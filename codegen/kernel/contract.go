@@ -308,13 +308,17 @@ func (c *contract) finish(g *group, sums []*Expr, mTotal, nTotal ir.Dim) {
 
 // store finishes results m, n.. n+len(sums)-1 of a contraction.
 func (c *contraction) store(g *group, batch []*Expr, m, n *Expr, sums []*Expr) {
+	c.storeFinished(g, batch, m, n, c.ev.finishContraction(c.op, c.accumulator, sums))
+}
+
+// storeFinished runs the epilogue on results m, n.. and stores them.
+func (c *contraction) storeFinished(g *group, batch []*Expr, m, n *Expr, values []*Expr) {
 	ev, b := c.ev, c.ev.b
-	points := make([]*Point, len(sums))
-	for l := range sums {
+	points := make([]*Point, len(values))
+	for l := range values {
 		at := c.join(batch, ev.delinearize(m, c.m), ev.delinearize(b.Add(n, b.Idx(int64(l))), c.n))
 		points[l] = ev.at(ev.shape(c.op.Results[0]), at)
 	}
-	values := ev.finishContraction(c.op, c.accumulator, sums)
 	points, values = g.epilogue(c.op.Results[0], points, values)
 	g.storeLanes(0, points, values)
 }

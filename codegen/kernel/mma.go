@@ -235,16 +235,34 @@ const slabRows = 16
 // overTiles tells whether results leave through the memory of the operands' tiles: not where the next ones arrive there meanwhile.
 func (c *mma) overTiles() bool { return c.lhs.panels && c.s.Blocks == 0 }
 
-// slabColumns is the number of columns that do so: 64 at most, or all where the memory of the operands has room for them.
-func (c *mma) slabColumns() int {
-	if c.overTiles() {
-		return c.s.WarpN
+// staged is the type in which results go through shared memory. Beside tiles of operands there is little: there half types are rounded
+// before.
+func (c *mma) staged() ir.DType {
+	if to := c.ev.entry.Type(c.op.Results[0]).DType; c.s.Blocks > 0 && to.Size() == 2 {
+		return to
 	}
-	return min(c.s.WarpN, 64)
+	return ir.F32
+}
+
+// slabColumns is the number of columns that do so: as many as 256 bytes have, or all where the memory of the operands has room for them.
+func (c *mma) slabColumns() int {
+	slab := c.s.WarpN
+	for !c.overTiles() && slab*c.staged().Size() > 256 {
+		slab /= 2
+	}
+	return slab
 }
 
 // stagePitch is the number of elements from row to row of the stage.
-func (c *mma) stagePitch() int64 { return int64(c.slabColumns() + 4) }
+func (c *mma) stagePitch() int64 { return int64(c.slabColumns() + 16/c.staged().Size()) }
+
+// rowsBelow is the distance of a warp's rows from m on, of its own rows, to its first: those of a warpgroup are 64 with other warps' between.
+func (c *mma) rowsBelow(m int) int64 {
+	if c.lhs.panels {
+		return int64(m / slabRows * warpgroupRows)
+	}
+	return int64(m)
+}
 
 // finish runs the epilogue. The instruction leaves pairs of adjacent columns with each thread;
 // through shared memory, 16 rows at a time, a thread gets runs of eight columns, so that the
@@ -256,9 +274,12 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	pitch := c.stagePitch()
 	warps := int64(s.Threads / 32)
 	if s.Blocks > 0 {
-		warps-- // the last one copies
+		warps -= 4 // the last warpgroup copies
 	}
-	stage := b.SharedArray(ir.F32, warps*slabRows*pitch)
+	stage := b.SharedArray(c.staged(), warps*slabRows*pitch)
+	if stage.DType != ir.F32 {
+		sums = c.ev.finishContraction(c.op, c.accumulator, sums)
+	}
 	if c.overTiles() {
 		stage.Over = c.lhs.shared // and the rest of the tiles, which every warp has done with
 	}
@@ -318,13 +339,13 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 	for i := 0; i < slabRows*perRow; i += 32 {
 		id := b.Add(c.lane, b.Idx(int64(i)))
 		r, at := b.DivMod(id, b.Idx(int64(perRow)))
-		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(r, b.Idx(int64(m))))
+		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(r, b.Idx(c.rowsBelow(m))))
 		first := b.Mul(at, b.Idx(int64(run)))
 		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(first, b.Idx(int64(n))))
 		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
 		from := b.Add(base, b.Add(b.Mul(r, b.Idx(c.stagePitch())), first))
 		g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
-			c.store(g, c.batchAt, row, column, c.loadRun(stage, from, run))
+			c.storeFinished(g, c.batchAt, row, column, c.finishStaged(stage, c.loadRun(stage, from, run)))
 		})
 	}
 }
@@ -341,7 +362,7 @@ func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
 	for i := 0; i < slab*perColumn; i += 32 {
 		at, r := b.DivMod(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(perColumn)))
 		first := b.Mul(r, b.Idx(int64(run)))
-		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(first, b.Idx(int64(m))))
+		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(first, b.Idx(c.rowsBelow(m))))
 		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(at, b.Idx(int64(n))))
 		g.guardedScope(b.And(b.Less(row, b.Size(mTotal)), b.Less(column, b.Size(nTotal))), func() {
 			points, sums := make([]*Point, run), make([]*Expr, run)
@@ -351,7 +372,7 @@ func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
 				from := b.Add(b.Mul(b.Add(first, b.Idx(int64(l))), b.Idx(c.stagePitch())), at)
 				sums[l] = b.LoadShared(stage, b.Add(base, from), 1)[0]
 			}
-			values := ev.finishContraction(c.op, c.accumulator, sums)
+			values := c.finishStaged(stage, sums)
 			points, values = g.epilogue(c.op.Results[0], points, values)
 			g.storeLanes(0, points, values)
 		})
@@ -361,8 +382,16 @@ func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
 // loadRun reads adjacent elements of the stage.
 func (c *mma) loadRun(stage *Buffer, from *Expr, run int) []*Expr {
 	b := c.ev.b
-	if run == 1 {
-		return b.LoadShared(stage, from, 1)
+	if run == 1 || stage.DType != ir.F32 {
+		return b.LoadShared(stage, from, run)
 	}
 	return append(b.LoadShared(stage, from, 4), b.LoadShared(stage, b.Add(from, b.Idx(4)), 4)...)
+}
+
+// finishStaged finishes sums that went through the stage, but where they were finished before.
+func (c *mma) finishStaged(stage *Buffer, sums []*Expr) []*Expr {
+	if stage.DType != ir.F32 {
+		return sums
+	}
+	return c.ev.finishContraction(c.op, c.accumulator, sums)
 }

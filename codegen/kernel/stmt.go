@@ -14,7 +14,6 @@ type Kernel struct {
 	Sizes   []ir.Dim     // the parameters after them, of the builder's index type
 	Maps    []*TensorMap // the last parameters
 	Index   ir.DType
-	Cluster int // blocks of a cluster; 0 without clusters
 	Shared  []*Buffer
 	Body    []Stmt
 }

@@ -61,7 +61,7 @@ func (c *warpgroups) multiply() []*Expr {
 		b.Barrier()
 		read, write := carried[last], carried[last+1]
 		b.Do("wgmma.fence.sync.aligned")
-		sums := c.startTile(c.lhs.inStage(lhs, read), c.rhs.inStage(rhs, read), carried[:last])
+		sums := c.startTile([]*Expr{c.lhs.inStage(lhs, read)}, c.rhs.inStage(rhs, read), carried[:last])
 		b.Do("wgmma.commit_group.sync.aligned")
 		next := b.Add(i, b.Idx(int64(ahead)))
 		b.If(b.Less(next, count), func() { c.fillBoth(write, b.Mul(next, tileK)) })
@@ -79,14 +79,21 @@ func (b *Builder) awaitProducts(sums []*Expr, groups int64) []*Expr {
 	return b.Instruction(name, slices.Repeat([]ir.DType{ir.F32}, len(sums)), slices.Concat(sums, []*Expr{b.Int(ir.I32, groups)})...)
 }
 
-// startTile starts the products of one pair of tiles, given their descriptors.
-func (c *warpgroups) startTile(lhs, rhs *Expr, sums []*Expr) []*Expr {
+// startTile starts the products of one pair of tiles: of one or several descriptors of 64 rows each, which have their parts of the
+// sums, with that of the columns.
+func (c *warpgroups) startTile(lhs []*Expr, rhs *Expr, sums []*Expr) []*Expr {
 	b, s := c.ev.b, c.s
 	name := fmt.Sprintf("wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%[2]s", s.WarpN, c.dtype)
+	n := len(sums) / len(lhs)
 	for k := 0; k < s.TileK; k += 16 {
-		x, y := b.advance(lhs, c.lhs.alongDepth(k, !c.lhs.alongK)), b.advance(rhs, c.rhs.alongDepth(k, !c.rhs.alongK))
-		args := slices.Concat(sums, []*Expr{x, y, b.bit(true), b.bit(!c.lhs.alongK), b.bit(!c.rhs.alongK)})
-		sums = b.Instruction(name, slices.Repeat([]ir.DType{ir.F32}, len(sums)), args...)
+		y := b.advance(rhs, c.rhs.alongDepth(k, !c.rhs.alongK))
+		var next []*Expr
+		for i := range lhs {
+			x := b.advance(lhs[i], c.lhs.alongDepth(k, !c.lhs.alongK))
+			args := slices.Concat(sums[i*n:(i+1)*n], []*Expr{x, y, b.bit(true), b.bit(!c.lhs.alongK), b.bit(!c.rhs.alongK)})
+			next = append(next, b.Instruction(name, slices.Repeat([]ir.DType{ir.F32}, n), args...)...)
+		}
+		sums = next
 	}
 	return sums
 }

@@ -7,17 +7,18 @@ import (
 	"weft/ir"
 )
 
-// bulk runs a product of half types on warpgroups whose tiles come by bulk copies (TMA). The last warp of a block does nothing
-// but start them: of a tile of both operands into each of Stages buffers, as soon as the warps that multiply have done with what was there.
-// Two barriers in shared memory for a buffer say so: full, on which those warps wait for the bytes, and empty, on which the copying one
-// waits for them. A block computes one tile of the result after the other, so that copies for the next one are under way while
-// one is stored. The blocks of a cluster have neighbouring rows and the same columns: each copies its share of the latter to all.
+// bulk runs a product of half types on warpgroups whose tiles come by bulk copies (TMA). A thread of the last warpgroup of a block does
+// nothing but start them: of a tile of both operands into each of Stages buffers, as soon as the warps that multiply have done with what
+// was there. Two barriers in shared memory for a buffer say so: full, on which those warps wait for the bytes, and empty, on which the
+// copying one waits for them. A block computes one tile of the result after the other, so that copies for the next one are under way
+// while one is stored. Where each warpgroup has tiles of its own (WarpM is 32: 16 rows, and 16 that are 64 rows below), one multiplies
+// while the other finishes its results.
 type bulk struct {
 	*warpgroups
-	cluster  int64
-	rank     *Expr // of the block in its cluster
-	barriers *Buffer
-	m, n     ir.Dim // tiles of the result, those of a cluster as one
+	turns    int64   // warpgroups, or pairs of them, that compute tiles in turn
+	turn     *Expr   // which of them this thread is of
+	barriers *Buffer // full, empty, then the turns'
+	m, n     ir.Dim  // tiles of the result
 	maps     [2]*Expr
 	matrices [2]ir.Matrix
 }
@@ -39,6 +40,12 @@ func (b *Builder) tensorMap(m *TensorMap) *Expr {
 	return b.node(Map, ir.I64, int64(len(b.Kernel.Maps)-1))
 }
 
+// What two warpgroups of three need, the third leaves: a thread of the three begins with 168 registers.
+const (
+	copyingRegisters     = 24
+	multiplyingRegisters = 240
+)
+
 // bandTiles is the number of tiles along rows that are computed before the next column of them: what blocks read together stays in
 // the cache.
 const bandTiles = 8
@@ -49,53 +56,60 @@ func (g *group) buildBulk() {
 	product := &mma{contraction: contractionOf(ev, g.anchor), s: s}
 	product.dtype = ev.entry.Type(product.lhsValue).DType
 	product.mTotal, product.nTotal, product.kTotal = ir.Product(product.m), ir.Product(product.n), ir.Product(product.k)
-	c := &bulk{warpgroups: &warpgroups{mma: product}, cluster: int64(max(s.Cluster, 1))}
-	c.m, c.n = c.mTotal.CeilDiv(int64(s.TileM)*c.cluster), c.nTotal.CeilDiv(int64(s.TileN))
-	if c.cluster > 1 {
-		b.Kernel.Cluster = s.Cluster
-	}
+	c := &bulk{warpgroups: &warpgroups{mma: product}}
+	c.m, c.n = c.mTotal.CeilDiv(int64(s.TileM)), c.nTotal.CeilDiv(int64(s.TileN))
+	tiles := c.m.Mul(c.n).Mul(ir.Product(c.batch))
+	blocks := tiles.Min(ir.Const(int64(s.Blocks)))
+	b.Kernel.Grid = [3]ir.Dim{blocks, ir.Const(1), ir.Const(1)}
 	c.placeWarps()
-	for i, t := range []**mmaTile{&c.lhs, &c.rhs} {
-		*t = c.describe(g, i)
-	}
-	c.barriers = b.SharedArray(ir.I64, int64(2*s.Stages))
-	clusters := c.m.Mul(c.n).Mul(ir.Product(c.batch)).Min(ir.Const(int64(s.Blocks) / c.cluster))
-	b.Kernel.Grid = [3]ir.Dim{clusters.MulConst(c.cluster), ir.Const(1), ir.Const(1)}
-	var first *Expr
-	first, c.rank = b.DivMod(b.BlockIndex(0), b.Idx(c.cluster))
+	c.lhs, c.rhs = c.describe(g, 0), c.describe(g, 1)
 	c.openBarriers()
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
-	copying := b.Cmp(EQ, warp, b.Idx(int64(s.Threads/32-1)))
-	tiles := func(init []*Expr, tile func(carried []*Expr) []*Expr) {
-		total := c.m.Mul(c.n).Mul(ir.Product(c.batch))
-		ev.loop(first, b.Size(total), b.Size(clusters), init, func(t *Expr, carried []*Expr) []*Expr {
+	copying := b.Not(b.Less(warp, b.Idx(int64(c.multiplying()))))
+	each := func(turn *Expr, turns int64, init []*Expr, tile func(carried []*Expr) []*Expr) {
+		step := b.Size(blocks)
+		ev.loop(b.Add(b.BlockIndex(0), b.Mul(turn, step)), b.Size(tiles), b.Mul(step, b.Idx(turns)), init, func(t *Expr, carried []*Expr) []*Expr {
 			c.place(t)
 			return tile(carried)
 		})
 	}
-	g.guardedScope(b.And(copying, b.Cmp(EQ, lane, b.Idx(0))), func() {
-		tiles([]*Expr{b.Idx(0), b.bit(true)}, c.copyTiles)
-	})
-	g.guardedScope(b.Not(copying), func() {
-		tiles([]*Expr{b.Idx(0), b.bit(false)}, func(carried []*Expr) []*Expr {
-			sums, turn := c.multiplyTiles(carried)
-			c.finish(g, sums)
-			return turn
+	g.guardedScope(copying, func() {
+		b.Do("setmaxnreg.dec.sync.aligned.u32", b.Int(ir.I32, copyingRegisters))
+		g.guardedScope(b.And(b.Cmp(EQ, warp, b.Idx(int64(c.multiplying()))), b.Cmp(EQ, lane, b.Idx(0))), func() {
+			each(b.Idx(0), 1, []*Expr{b.Idx(0), b.bit(true)}, c.copyTiles)
 		})
 	})
-	c.meet()
+	g.guardedScope(b.Not(copying), func() {
+		b.Do("setmaxnreg.inc.sync.aligned.u32", b.Int(ir.I32, multiplyingRegisters))
+		// The first of those that take turns need not wait.
+		parity := b.Select(b.Cmp(EQ, c.turn, b.Idx(0)), b.bit(true), b.bit(false))
+		each(c.turn, c.turns, append(c.skip([]*Expr{b.Idx(0), b.bit(false)}, c.turn), parity), func(carried []*Expr) []*Expr {
+			c.awaitTurn(carried[2])
+			sums, next := c.multiplyTiles(carried[:2])
+			c.finish(g, sums)
+			return append(c.skip(next, b.Idx(c.turns-1)), b.Arith(Xor, ir.I32, carried[2], b.bit(true)))
+		})
+	})
 }
 
-// placeWarps gives each warp that multiplies its part of a tile.
+// multiplying is the number of warps that multiply: all but a last warpgroup.
+func (c *bulk) multiplying() int { return c.s.Threads/32 - 4 }
+
+// warpsOfTile is the number of warps that compute a tile together.
+func (c *bulk) warpsOfTile() int { return c.s.TileM / c.s.WarpM * (c.s.TileN / c.s.WarpN) }
+
+// placeWarps gives each warp that multiplies its part of a tile. What is said of ranges holds for these warps.
 func (c *bulk) placeWarps() {
 	b, s := c.ev.b, c.s
-	group, _ := b.DivMod(b.ThreadIndex(), b.Idx(128))
-	row, column := b.DivMod(group, b.Idx(int64(s.TileN/s.WarpN)))
+	c.turns = int64(c.multiplying() / c.warpsOfTile())
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
-	_, quarter := b.DivMod(warp, b.Idx(4))
+	turn, warp := b.DivMod(warp, b.Idx(int64(c.warpsOfTile())))
+	c.turn = turn.ranged(0, c.turns-1)
+	group, quarter := b.DivMod(warp, b.Idx(4))
+	row, column := b.DivMod(group, b.Idx(int64(s.TileN/s.WarpN)))
 	c.first = b.Mul(row, b.Idx(warpgroupRows))
 	c.lane = lane
-	c.warpM = b.Add(c.first, b.Mul(quarter, b.Idx(int64(s.WarpM))))
+	c.warpM = b.Add(c.first, b.Mul(quarter, b.Idx(slabRows)))
 	c.warpN = b.Mul(column, b.Idx(int64(s.WarpN)))
 }
 
@@ -106,18 +120,17 @@ func (c *bulk) describe(g *group, operand int) *mmaTile {
 	if !ok {
 		panic("BUG: an operand scheduled for bulk copies is no matrix in memory")
 	}
-	value, rows, shared := c.lhsValue, s.TileM, int64(1)
+	value, rows := c.lhsValue, s.TileM
 	if operand == 1 {
-		value, rows, shared = c.rhsValue, s.TileN, c.cluster
+		value, rows = c.rhsValue, s.TileN
 	}
 	t := &mmaTile{rows: rows, alongK: m.AlongK, sharedTile: &sharedTile{ev: ev, dtype: c.dtype, value: value, panels: true, width: s.TileK, height: rows}}
 	size := int64(c.dtype.Size())
-	panel := panelBytes / int(size)
 	d := &TensorMap{Operand: slices.Index(g.region.Params, m.Param), DType: c.dtype, Offset: m.Offset.MulConst(size),
-		Dims: []ir.Dim{m.K, m.Rows}, Strides: []ir.Dim{m.Pitch.MulConst(size)}, Box: []int{s.TileK, rows / int(shared)}, Swizzle: panelBytes}
+		Dims: []ir.Dim{m.K, m.Rows}, Strides: []ir.Dim{m.Pitch.MulConst(size)}, Box: []int{s.TileK, rows}, Swizzle: panelBytes}
 	if !m.AlongK {
 		t.width, t.height = rows, s.TileK
-		d.Dims, d.Box = []ir.Dim{m.Rows, m.K}, []int{panel, s.TileK}
+		d.Dims, d.Box = []ir.Dim{m.Rows, m.K}, []int{panelBytes / int(size), s.TileK}
 	}
 	for i, stride := range m.Batch {
 		if !stride.Is(0) {
@@ -138,34 +151,31 @@ func (c *bulk) place(t *Expr) {
 	above := b.Mul(band, b.Idx(bandTiles))
 	column, row := b.DivMod(at, b.MinIndex(b.Idx(bandTiles), b.Sub(m, above)))
 	c.batchAt = c.ev.delinearize(batch, c.batch)
-	row = b.Add(b.Mul(b.Add(row, above), b.Idx(c.cluster)), c.rank)
-	c.firstM = b.Mul(row, b.Idx(int64(s.TileM)))
-	c.firstN = b.Mul(column, b.Idx(int64(s.TileN)))
+	c.firstM = b.Mul(b.Add(row, above).ranged(0, m.hi-1), b.Idx(int64(s.TileM)))
+	c.firstN = b.Mul(column.ranged(0, n.hi-1), b.Idx(int64(s.TileN)))
 }
 
 // openBarriers sets up the barriers, before any thread uses them.
 func (c *bulk) openBarriers() {
 	b, s := c.ev.b, c.s
-	releases := int64(s.Threads/32-1) * c.cluster
+	c.barriers = b.SharedArray(ir.I64, int64(2*s.Stages)+c.turns)
+	open := func(barrier *Expr, arrivals int64) {
+		b.Do("mbarrier.init.shared::cta.b64", barrier, b.Int(ir.I32, arrivals))
+	}
+	warps := int64(c.warpsOfTile())
 	b.If(b.Cmp(EQ, b.ThreadIndex(), b.Idx(0)), func() {
 		for stage := range s.Stages {
-			b.Do("mbarrier.init.shared::cta.b64", c.full(b.Idx(int64(stage))), b.Int(ir.I32, 1))
-			b.Do("mbarrier.init.shared::cta.b64", c.empty(b.Idx(int64(stage))), b.Int(ir.I32, releases))
+			open(c.full(b.Idx(int64(stage))), 1)
+			open(c.empty(b.Idx(int64(stage))), warps)
+		}
+		for turn := range c.turns {
+			if c.turns > 1 {
+				open(c.began(b.Idx(turn)), warps)
+			}
 		}
 		b.Do("fence.mbarrier_init.release.cluster")
 	})
 	b.Barrier()
-	if c.cluster > 1 {
-		c.meet()
-	}
-}
-
-// meet waits for all blocks of the cluster: none may end while others write to its memory.
-func (c *bulk) meet() {
-	if b := c.ev.b; c.cluster > 1 {
-		b.Do("barrier.cluster.arrive.release")
-		b.Do("barrier.cluster.wait.acquire")
-	}
 }
 
 func (c *bulk) full(stage *Expr) *Expr { return c.ev.b.Address(c.barriers, stage) }
@@ -175,31 +185,73 @@ func (c *bulk) empty(stage *Expr) *Expr {
 	return b.Address(c.barriers, b.Add(stage, b.Idx(int64(c.s.Stages))))
 }
 
-// turn moves on to the next buffer. The parity of a barrier's phases changes when all buffers had their turn.
-func (c *bulk) turn(stage, parity *Expr) []*Expr {
+// began is the barrier by which a turn learns that the one before has begun all its products.
+func (c *bulk) began(turn *Expr) *Expr {
+	b := c.ev.b
+	return b.Address(c.barriers, b.Add(turn, b.Idx(int64(2*c.s.Stages))))
+}
+
+// awaitTurn waits until the turn before has begun its products. Two turns must not wait for buffers at a time: parities tell one round of
+// the buffers from the next, but not from the one after.
+func (c *bulk) awaitTurn(parity *Expr) {
+	if c.turns > 1 {
+		c.ev.b.Do("mbarrier.wait.parity", c.began(c.turn), parity)
+	}
+}
+
+// passTurn lets the next turn begin.
+func (c *bulk) passTurn() {
+	b := c.ev.b
+	if c.turns > 1 {
+		_, next := b.DivMod(b.Add(c.turn, b.Idx(1)), b.Idx(c.turns))
+		c.arrive(c.began(next))
+	}
+}
+
+// arrive says at a barrier that this warp has come so far.
+func (c *bulk) arrive(barrier *Expr) {
+	b := c.ev.b
+	b.If(b.Cmp(EQ, c.lane, b.Idx(0)), func() { b.Do("mbarrier.arrive.shared::cta.b64", barrier) })
+}
+
+// next moves on to the next buffer. The parity of a barrier's phases changes when all buffers had their turn.
+func (c *bulk) next(stage, parity *Expr) []*Expr {
 	b := c.ev.b
 	next := c.nextStage(stage)
 	return []*Expr{next, b.Select(b.Cmp(EQ, next, b.Idx(0)), b.Arith(Xor, ir.I32, parity, b.bit(true)), parity)}
 }
 
+// skip moves on over the buffers of some tiles of the result, which others multiply.
+func (c *bulk) skip(carried []*Expr, tiles *Expr) []*Expr {
+	b := c.ev.b
+	if tiles.IsInt(0) {
+		return carried
+	}
+	rounds, stage := b.DivMod(b.Add(carried[0], b.Mul(tiles, c.depth())), b.Idx(int64(c.s.Stages)))
+	_, odd := b.DivMod(rounds, b.Idx(2))
+	return []*Expr{stage, b.Arith(Xor, ir.I32, carried[1], b.FromIndex(odd, ir.I32))}
+}
+
+// depth is the number of pairs of tiles of the operands that a tile of the result takes.
+func (c *bulk) depth() *Expr { return c.ev.b.Size(c.kTotal.CeilDiv(int64(c.s.TileK))) }
+
 // copyTiles starts the copies for a tile of the result; carried are the next buffer and the parity of its barrier.
 func (c *bulk) copyTiles(carried []*Expr) []*Expr {
 	b, s := c.ev.b, c.s
-	count := b.Size(c.kTotal.CeilDiv(int64(s.TileK)))
 	bytes := int64(c.lhs.width*c.lhs.height+c.rhs.width*c.rhs.height) * int64(c.dtype.Size())
-	return c.ev.loop(b.Idx(0), count, b.Idx(1), carried, func(i *Expr, carried []*Expr) []*Expr {
+	return c.ev.loop(b.Idx(0), c.depth(), b.Idx(1), carried, func(i *Expr, carried []*Expr) []*Expr {
 		stage := carried[0]
 		b.Do("mbarrier.wait.parity", c.empty(stage), carried[1])
 		b.Do("mbarrier.arrive.expect_tx.shared::cta.b64", c.full(stage), b.Int(ir.I32, bytes))
 		k := b.Mul(i, b.Idx(int64(s.TileK)))
-		c.copyOperand(0, c.lhs, c.firstM, k, stage, 1, b.Idx(0))
-		c.copyOperand(1, c.rhs, c.firstN, k, stage, c.cluster, c.rank)
-		return c.turn(stage, carried[1])
+		c.copyOperand(0, c.lhs, c.firstM, k, stage)
+		c.copyOperand(1, c.rhs, c.firstN, k, stage)
+		return c.next(stage, carried[1])
 	})
 }
 
-// copyOperand starts the copies of one share of a tile whose first row and k are given, to all blocks that share it.
-func (c *bulk) copyOperand(operand int, t *mmaTile, row, k, stage *Expr, shares int64, share *Expr) {
+// copyOperand starts the copies of a tile whose first row and k are given: one, or one for each panel where rows are adjacent in memory.
+func (c *bulk) copyOperand(operand int, t *mmaTile, row, k, stage *Expr) {
 	b := c.ev.b
 	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
 	var batch []*Expr
@@ -208,68 +260,52 @@ func (c *bulk) copyOperand(operand int, t *mmaTile, row, k, stage *Expr, shares 
 			batch = append(batch, c.batchAt[i])
 		}
 	}
-	start := func(to *Expr, at ...*Expr) {
+	start := func(to int, at ...*Expr) {
 		at = append(at, batch...)
-		name := fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", len(at))
-		args := []*Expr{b.Address(t.shared, b.Add(base, to)), c.maps[operand]}
+		args := []*Expr{b.Address(t.shared, b.Add(base, b.Idx(int64(to)))), c.maps[operand]}
 		for _, x := range at {
 			args = append(args, b.FromIndex(x, ir.I32))
 		}
-		args = append(args, c.full(stage))
-		if shares > 1 {
-			name += ".multicast::cluster"
-			args = append(args, b.Int(ir.I16, 1<<shares-1))
-		}
-		b.Do(name, args...)
+		b.Do(fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", len(at)), append(args, c.full(stage))...)
 	}
 	if t.alongK {
-		rows := b.Mul(share, b.Idx(int64(t.height)/shares))
-		start(b.Mul(rows, b.Idx(int64(t.width))), k, b.Add(row, rows))
+		start(0, k, row)
 		return
 	}
-	columns := panelBytes / int64(c.dtype.Size())
-	panels := int64(t.width) / columns / shares
-	for p := range panels {
-		panel := b.Add(b.Mul(share, b.Idx(panels)), b.Idx(p))
-		first := b.Mul(panel, b.Idx(columns))
-		start(b.Mul(first, b.Idx(int64(t.height))), b.Add(row, first), k)
+	for first := 0; first < t.width; first += panelBytes / c.dtype.Size() {
+		start(first*t.height, b.Add(row, b.Idx(int64(first))), k)
 	}
 }
 
 // multiplyTiles gives the sums of a tile of the result, and the buffer and parity that are next.
 func (c *bulk) multiplyTiles(carried []*Expr) (sums, turn []*Expr) {
 	ev, b, s := c.ev, c.ev.b, c.s
-	count := b.Size(c.kTotal.CeilDiv(int64(s.TileK)))
-	lhs, rhs := c.lhs.fromRow(c.first), c.rhs.fromRow(c.warpN)
-	init := append(repeat(b.Float(ir.F32, 0), s.WarpN/2), carried...)
+	var lhs []*Expr
+	for m := 0; m < s.WarpM; m += slabRows {
+		lhs = append(lhs, c.lhs.fromRow(b.Add(c.first, b.Idx(c.rowsBelow(m)))))
+	}
+	rhs := c.rhs.fromRow(c.warpN)
+	init := append(repeat(b.Float(ir.F32, 0), len(lhs)*s.WarpN/2), carried...)
 	last := len(init) - len(carried)
 	before := func(stage *Expr) *Expr {
 		return b.Select(b.Cmp(EQ, stage, b.Idx(0)), b.Idx(int64(s.Stages-1)), b.Sub(stage, b.Idx(1)))
 	}
-	out := ev.loop(b.Idx(0), count, b.Idx(1), init, func(i *Expr, carried []*Expr) []*Expr {
+	out := ev.loop(b.Idx(0), c.depth(), b.Idx(1), init, func(i *Expr, carried []*Expr) []*Expr {
 		stage, parity := carried[last], carried[last+1]
 		b.Do("mbarrier.wait.parity", c.full(stage), parity)
 		b.Do("wgmma.fence.sync.aligned")
-		sums := c.startTile(c.lhs.inStage(lhs, stage), c.rhs.inStage(rhs, stage), carried[:last])
+		x := make([]*Expr, len(lhs))
+		for i := range x {
+			x[i] = c.lhs.inStage(lhs[i], stage)
+		}
+		sums := c.startTile(x, c.rhs.inStage(rhs, stage), carried[:last])
 		b.Do("wgmma.commit_group.sync.aligned")
 		sums = b.awaitProducts(sums, 1)
-		b.If(b.Less(b.Idx(0), i), func() { c.release(before(stage)) })
-		return append(sums, c.turn(stage, parity)...)
+		b.If(b.Less(b.Idx(0), i), func() { c.arrive(c.empty(before(stage))) })
+		return append(sums, c.next(stage, parity)...)
 	})
+	c.passTurn()
 	sums = b.awaitProducts(out[:last], 0)
-	c.release(before(out[last]))
+	c.arrive(c.empty(before(out[last])))
 	return sums, out[last:]
-}
-
-// release tells all blocks that copy into a buffer that this warp has done with it.
-func (c *bulk) release(stage *Expr) {
-	b := c.ev.b
-	if c.cluster == 1 {
-		b.If(b.Cmp(EQ, c.lane, b.Idx(0)), func() { b.Do("mbarrier.arrive.shared::cta.b64", c.empty(stage)) })
-		return
-	}
-	b.If(b.Less(c.lane, b.Idx(c.cluster)), func() {
-		there := b.Instruction("mapa.shared::cluster.u32", []ir.DType{ir.I32}, c.empty(stage), b.FromIndex(c.lane, ir.I32))[0]
-		b.Do("mbarrier.arrive.release.cluster.shared::cluster.b64", there)
-	})
 }

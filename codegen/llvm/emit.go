@@ -101,9 +101,6 @@ func (e *emitter) annotate() {
 	tuple := &metadata.Tuple{MetadataID: 0, Fields: []metadata.Field{
 		e.fn, &metadata.String{Value: "reqntidx"}, constant.NewInt(types.I32, int64(e.kernel.Threads)),
 		&metadata.String{Value: "minctasm"}, constant.NewInt(types.I32, 1)}}
-	if e.kernel.Cluster > 0 {
-		tuple.Fields = append(tuple.Fields, &metadata.String{Value: "maxclusterrank"}, constant.NewInt(types.I32, int64(e.kernel.Cluster)))
-	}
 	if n := len(e.kernel.Maps); n > 0 {
 		places := &metadata.Tuple{MetadataID: -1}
 		for i := range n {

@@ -165,8 +165,5 @@ func (c *Compiler) llc(ctx context.Context, text, cpu string) (string, error) {
 		return "", diag.Errorf(diag.Bug, "", "%s failed: %v: %s", c.Path, err, message).Because(errors.Unwrap(err)).
 			Suggest("this is a bug in weft: please report it with the command and the input")
 	}
-	return clusterSize.ReplaceAllString(string(out), ".explicitcluster\n.reqnctapercluster $1, 1, 1"), nil
+	return string(out), nil
 }
-
-// clusterSize is how llc 19 can be told of clusters: their largest size. It knows no annotation for the exact one, which kernels need.
-var clusterSize = regexp.MustCompile(`(?m)^\.maxclusterrank (\d+)$`)

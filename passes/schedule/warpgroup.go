@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"math"
 	"slices"
 
 	"weft/ir"
@@ -14,19 +13,26 @@ type warpgroupTile struct {
 	resident int64 // blocks that a multiprocessor holds at a time
 	percent  int64 // of the peak rate, which the bandwidth of memories leaves: larger tiles read less for a product
 	clocks   int64 // what a block takes beside its products: the first tiles' way, and storing the result
-	waves    int64 // of blocks, at least: with fewer of the largest ones, what is computed outside of the result weighs too much
 }
 
-// warpgroupTiles are two or three warpgroups a block, each with 64 rows. Where a multiprocessor holds two blocks, one multiplies while the
+// warpgroupTiles are two warpgroups a block, each with 64 rows. Where a multiprocessor holds two blocks, one multiplies while the
 // other waits; where it holds one, more buffers hide the way of its tiles.
 var warpgroupTiles = []warpgroupTile{
-	{ir.Schedule{Threads: 384, TileM: 192, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 86, 14000, 4},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 75, 6000, 1},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72, 6000, 1},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60, 6000, 1},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 3}, 2, 59, 6000, 1},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 8}, 1, 42, 6000, 1},
-	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 4}, 2, 50, 6000, 1},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4}, 1, 75, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4}, 1, 72, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 6}, 1, 60, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 128, TileK: 64, WarpM: 16, WarpN: 128, Stages: 3}, 2, 59, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 8}, 1, 42, 6000},
+	{ir.Schedule{Threads: 256, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 4}, 2, 50, 6000},
+}
+
+// bulkTiles are two warpgroups of 64 rows, or of tiles of their own in turn, and one that copies for them. A block computes its tiles one
+// after the other, so that the way of the operands is hidden, and in turn that of the results too.
+var bulkTiles = []warpgroupTile{
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4, Blocks: sizing.Multiprocessors}, 1, 95, 1900},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4, Blocks: sizing.Multiprocessors}, 1, 95, 2100},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 128, TileK: 64, WarpM: 32, WarpN: 128, Stages: 6, Blocks: sizing.Multiprocessors}, 1, 93, 800},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 6, Blocks: sizing.Multiprocessors}, 1, 67, 800},
 }
 
 const (
@@ -40,6 +46,8 @@ const (
 	epiloguePercent = 130
 	// tailElements is the number of elements of the last blocks that are stored in a clock, while nothing is multiplied any more.
 	tailElements = 5
+	// bulkStart is the clocks until the first tile of the operands is there by bulk copies.
+	bulkStart = 4000
 )
 
 // warpgroups takes the tile with the shortest time for a contraction that tensor cores run by schedule elsewhere, or none where
@@ -64,8 +72,12 @@ func (s scheduler) warpgroups(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
 	p := matrixProduct{depth: depth, epilogue: epilogueInstructions(region)}
 	p.m, p.n, p.batch = s.extents(op)
 	best := ir.Schedule{}
-	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent, 6000, 1})
-	for _, t := range warpgroupTiles {
+	bestClocks := p.clocks(warpgroupTile{elsewhere, 2, mmaPercent, 6000})
+	tiles := warpgroupTiles
+	if ir.CopiesInBulk(s.program, s.entry, region) {
+		tiles = slices.Concat(tiles, bulkTiles)
+	}
+	for _, t := range tiles {
 		if clocks := p.clocks(t); clocks < bestClocks {
 			best, bestClocks = t.Schedule, clocks
 		}
@@ -78,22 +90,23 @@ type matrixProduct struct{ m, n, batch, depth, epilogue int64 }
 
 // clocks estimates the time of a product. A tile's percent is the share of the peak rate that the blocks of a multiprocessor reach
 // together; a block that has fewer beside it than could be waits for its tiles as long as all would multiply. Where there are
-// two, the one's epilogue runs while the other multiplies.
+// two, or warpgroups take turns, the one's epilogue runs while the other multiplies.
 func (p matrixProduct) clocks(t warpgroupTile) int64 {
 	blocks := sizing.Ceil(p.m, int64(t.TileM)) * sizing.Ceil(p.n, int64(t.TileN)) * p.batch
 	waves := sizing.Ceil(blocks, sizing.Multiprocessors*t.resident)
-	if waves < t.waves {
-		return math.MaxInt64
-	}
 	elements := int64(t.TileM*t.TileN) * t.resident
 	multiply := elements * p.depth * 100 / (productsPerClock * t.percent)
 	epilogue := elements * p.epilogue * epiloguePercent / (100 * lanes)
 	together := multiply + epilogue
-	if t.resident > 1 {
+	if t.resident > 1 || t.WarpM > 16 {
 		epilogue += epilogue / 4 // narrow tiles store short rows
 		together = max(multiply, epilogue) + min(multiply, epilogue)/2
 	}
-	return waves*(together+t.clocks) + elements/tailElements
+	clocks := waves*(together+t.clocks) + elements/tailElements
+	if t.Blocks > 0 {
+		clocks += bulkStart
+	}
+	return clocks
 }
 
 // epilogueInstructions estimates the instructions for an element of the product's result: of all that is not on the way to it.
