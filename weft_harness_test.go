@@ -258,6 +258,7 @@ func withoutBulk(s ir.Schedule) ir.Schedule {
 	if s.Blocks > 0 {
 		s.Threads, s.Blocks, s.WarpM = s.Threads-128, 0, 16
 	}
+	s.Bulk = false
 	return s
 }
 

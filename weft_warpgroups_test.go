@@ -61,10 +61,10 @@ func TestRandomWarpgroups(t *testing.T) {
 // several, operands along both dims, buffers that are used once or have several rounds, batches and views of larger tensors.
 func TestBulkProducts(t *testing.T) {
 	tiles := []ir.Schedule{
-		{Threads: 384, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4},
-		{Threads: 384, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4},
-		{Threads: 384, TileM: 128, TileN: 128, TileK: 64, WarpM: 32, WarpN: 128, Stages: 6},
-		{Threads: 384, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 6},
+		{Threads: 384, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4, Bulk: true},
+		{Threads: 384, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4, Bulk: true},
+		{Threads: 384, TileM: 128, TileN: 128, TileK: 64, WarpM: 32, WarpN: 128, Stages: 6, Bulk: true},
+		{Threads: 384, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 6, Bulk: true},
 	}
 	programs := map[string]string{
 		"nt": `entry forward(%a "a": bf16[300, 520], %b "b": bf16[392, 520]) {
@@ -138,7 +138,7 @@ func (w *warpgroupProgram) tile() ir.Schedule {
 		s.Stages = pick(w.r, 3, 6)
 	}
 	if w.r.IntN(2) == 0 { // by bulk copies, where they can
-		s.Threads, s.Blocks = 384, pick(w.r, 1, 2, 5, 132)
+		s.Threads, s.Bulk, s.Blocks = 384, true, pick(w.r, 1, 2, 5, 132)
 		if s.TileN == 128 {
 			s.WarpM = pick(w.r, 16, 32)
 		}
@@ -148,7 +148,7 @@ func (w *warpgroupProgram) tile() ir.Schedule {
 
 func (w *warpgroupProgram) attentionTile() ir.Schedule {
 	warpgroups := 1 + w.r.IntN(2)
-	return ir.Schedule{Threads: 128 * warpgroups, TileM: 64 * warpgroups, TileN: 64, Stages: 2}
+	return ir.Schedule{Threads: 128 * warpgroups, TileM: 64 * warpgroups, TileN: 64, Stages: 2, Bulk: w.r.IntN(2) == 0}
 }
 
 func (w *warpgroupProgram) size() int {

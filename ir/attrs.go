@@ -368,7 +368,6 @@ type Schedule struct {
 	Stages  int // buffers of operand tiles (contract on tensor cores); 0 means CUDA cores
 	WarpM   int // tile of a warp (contract on tensor cores): 16 rows on warpgroups, which have 64 together
 	WarpN   int
-	// Blocks, where set, is the number of blocks at most (contract on warpgroups): they take one tile after the other, and a warpgroup
-	// beside those that multiply starts bulk copies of the operands' tiles (TMA).
-	Blocks int
+	Bulk    bool // tiles of operands come by bulk copies (TMA), in products on warpgroups started by one beside those that multiply
+	Blocks  int  // blocks at most, which take one tile after the other (contract by bulk copies)
 }

@@ -182,26 +182,33 @@ func joined(shape, strides []Dim, dims []int) (size, stride Dim, ok bool) {
 // bulkBatches is the number of batch dims that a tensor map has room for beside the two dims of a matrix.
 const bulkBatches = 3
 
-// CopiesInBulk tells whether bulk copies (TMA) can bring both operands of a region's dot_general of half types to shared memory: matrices
-// in memory whose start and distances are multiples of 16 bytes, and sums that are not empty.
+// CopiesInBulk tells whether bulk copies (TMA) can bring the operands of a region's product or attention of half types to shared memory: both
+// of a dot_general, or keys and values. They must be matrices in memory whose start and distances are multiples of 16 bytes; what a product
+// sums over must not be empty.
 func CopiesInBulk(p *Program, e *Entry, region *Block) bool {
-	at := slices.IndexFunc(region.Ops, func(op *Op) bool { return op.Kind == OpDotGeneral })
+	at := slices.IndexFunc(region.Ops, func(op *Op) bool { return op.Kind == OpDotGeneral || op.Kind == OpAttention })
 	if at < 0 || e.Type(region.Ops[at].Operands[0]).DType.Size() != 2 {
 		return false
 	}
+	op := region.Ops[at]
+	sixteen := func(distances ...Dim) bool {
+		return !slices.ContainsFunc(distances, func(d Dim) bool { return !d.DivisibleBy(8, p.Divisor) })
+	}
 	for i := range 2 {
-		m, ok := MatrixOf(e, region, region.Ops[at], i)
+		if op.Kind == OpAttention {
+			s, ok := StridedOf(e, region, op.Operands[1+i])
+			if !ok || !s.Strides[3].Is(1) || s.Strides[2].Is(0) || !sixteen(append(s.Strides[:3:3], s.Offset)...) {
+				return false
+			}
+			continue
+		}
+		m, ok := MatrixOf(e, region, op, i)
 		if !ok || m.Pitch.Is(0) || m.K.Bounds(p.Range).Min < 1 {
 			return false
 		}
 		apart := slices.DeleteFunc(slices.Clone(m.Batch), func(d Dim) bool { return d.Is(0) })
-		if len(apart) > bulkBatches {
+		if len(apart) > bulkBatches || !sixteen(append(apart, m.Offset, m.Pitch)...) {
 			return false
-		}
-		for _, d := range append(apart, m.Offset, m.Pitch) {
-			if !d.DivisibleBy(8, p.Divisor) {
-				return false
-			}
 		}
 	}
 	return true

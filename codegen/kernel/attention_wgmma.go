@@ -17,19 +17,7 @@ func (a *attention) overKeysByWarpgroups(queries [][]*Expr) []*Expr {
 	count, _ := b.DivMod(b.Add(a.limit(), b.Idx(int64(s.TileN-1))), tile)
 	count = b.MaxIndex(count, one) // keys that nobody sees add nothing
 	keys, values := a.k.descriptor(zero), a.v.descriptor(zero)
-	// arrived waits for the tile of keys of a turn and the values of the one before, and sends for the next ones.
-	arrived := func(i *Expr) {
-		b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
-		b.Do("fence.proxy.async.shared::cta")
-		b.Barrier()
-		_, stage := b.DivMod(i, b.Idx(2))
-		next := b.Add(i, one)
-		b.If(b.Less(next, count), func() { a.k.fill(b.Sub(one, stage), b.Mul(next, tile)) })
-		b.If(b.Less(i, count), func() { a.v.fill(stage, b.Mul(i, tile)) })
-		b.Do("cp.async.commit_group")
-	}
-	a.k.fill(zero, zero)
-	b.Do("cp.async.commit_group")
+	arrived := a.tilesOfTurns(count)
 	arrived(zero)
 	b.Do("wgmma.fence.sync.aligned")
 	sums := b.awaitProducts(a.startScores(queries, a.k.inStage(keys, zero)), 0)
@@ -62,6 +50,28 @@ func (a *attention) overKeysByWarpgroups(queries [][]*Expr) []*Expr {
 	b.Do("wgmma.fence.sync.aligned")
 	sums = b.awaitProducts(a.startValues(state[end:], a.v.inStage(values, stage), sums), 0)
 	return slices.Concat(sums, state[end-4:end])
+}
+
+// tilesOfTurns sends for the first tile of keys. What it gives waits for the tile of keys of a turn and the values of the one before, and
+// sends for the next ones.
+func (a *attention) tilesOfTurns(count *Expr) (arrived func(i *Expr)) {
+	b := a.ev.b
+	one, tile := b.Idx(1), b.Idx(int64(a.schedule.TileN))
+	if a.schedule.Bulk {
+		return a.bulkTilesOfTurns(count)
+	}
+	a.k.fill(b.Idx(0), b.Idx(0))
+	b.Do("cp.async.commit_group")
+	return func(i *Expr) {
+		b.Do("cp.async.wait_group", b.Int(ir.I32, 0))
+		b.Do("fence.proxy.async.shared::cta")
+		b.Barrier()
+		_, stage := b.DivMod(i, b.Idx(2))
+		next := b.Add(i, one)
+		b.If(b.Less(next, count), func() { a.k.fill(b.Sub(one, stage), b.Mul(next, tile)) })
+		b.If(b.Less(i, count), func() { a.v.fill(stage, b.Mul(i, tile)) })
+		b.Do("cp.async.commit_group")
+	}
 }
 
 // startScores starts q k^T of a tile.

@@ -313,12 +313,17 @@ func (c *contraction) store(g *group, batch []*Expr, m, n *Expr, sums []*Expr) {
 
 // storeFinished runs the epilogue on results m, n.. and stores them.
 func (c *contraction) storeFinished(g *group, batch []*Expr, m, n *Expr, values []*Expr) {
+	points, values := g.epilogue(c.op.Results[0], c.points(batch, m, n, len(values)), values)
+	g.storeLanes(0, points, values)
+}
+
+// points are where results m, n.. of the contraction are.
+func (c *contraction) points(batch []*Expr, m, n *Expr, count int) []*Point {
 	ev, b := c.ev, c.ev.b
-	points := make([]*Point, len(values))
-	for l := range values {
+	points := make([]*Point, count)
+	for l := range points {
 		at := c.join(batch, ev.delinearize(m, c.m), ev.delinearize(b.Add(n, b.Idx(int64(l))), c.n))
 		points[l] = ev.at(ev.shape(c.op.Results[0]), at)
 	}
-	points, values = g.epilogue(c.op.Results[0], points, values)
-	g.storeLanes(0, points, values)
+	return points
 }

@@ -50,7 +50,7 @@ func Build(p *ir.Program, e *ir.Entry, op *ir.Op, warpgroups bool) (k *Kernel, e
 			if g.anchor == nil {
 				panic("BUG: contract group without contraction")
 			}
-			if g.warpgroup && g.schedule.Blocks > 0 {
+			if g.warpgroup && g.schedule.Bulk {
 				g.buildBulk()
 			} else if g.warpgroup {
 				g.buildWarpgroups()
@@ -180,6 +180,31 @@ func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point,
 	}
 	d := known[g.region.Results[0]]
 	return d.points, d.values
+}
+
+// epilogueInputs gives what epilogue reads beside the anchor's result at points.
+func (g *group) epilogueInputs(v ir.Value, points []*Point) []*Expr {
+	ev := g.ev
+	var inputs []*Expr
+	known := map[ir.Value][]*Point{v: points}
+	for _, op := range g.region.Ops {
+		i := slices.IndexFunc(op.Operands, func(o ir.Value) bool { return known[o] != nil })
+		if i < 0 {
+			continue
+		}
+		at := known[op.Operands[i]]
+		if op.Kind == ir.OpReshape || op.Kind == ir.OpTranspose {
+			known[op.Results[0]] = ev.move(op, at)
+			continue
+		}
+		for _, o := range op.Operands {
+			if known[o] == nil {
+				inputs = append(inputs, ev.value(o, at)...)
+			}
+		}
+		known[op.Results[0]] = at
+	}
+	return inputs
 }
 
 // move gives the points where elements of the operand of a reshape or transpose are in its result.

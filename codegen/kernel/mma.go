@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"weft/ir"
 )
 
@@ -335,7 +337,9 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 	if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
+	type place struct{ row, column, from, inside *Expr }
 	perRow := slab / run
+	var places []place
 	for i := 0; i < slabRows*perRow; i += 32 {
 		id := b.Add(c.lane, b.Idx(int64(i)))
 		r, at := b.DivMod(id, b.Idx(int64(perRow)))
@@ -344,9 +348,49 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(first, b.Idx(int64(n))))
 		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
 		from := b.Add(base, b.Add(b.Mul(r, b.Idx(c.stagePitch())), first))
-		g.guardedScope(b.And(inside, b.Less(column, b.Size(nTotal))), func() {
-			c.storeFinished(g, c.batchAt, row, column, c.finishStaged(stage, c.loadRun(stage, from, run)))
-		})
+		places = append(places, place{row, column, from, b.And(inside, b.Less(column, b.Size(nTotal)))})
+	}
+	for some := range slices.Chunk(places, runsTogether) {
+		if c.s.Bulk && !slices.ContainsFunc(some, func(p place) bool { return !p.inside.IsInt(1) }) {
+			var inputs []*Expr
+			for _, p := range some {
+				inputs = append(inputs, g.epilogueInputs(c.op.Results[0], c.points(c.batchAt, p.row, p.column, run))...)
+			}
+			b.loadFirst(inputs)
+		}
+		for _, p := range some {
+			g.guardedScope(p.inside, func() {
+				c.storeFinished(g, c.batchAt, p.row, p.column, c.finishStaged(stage, c.loadRun(stage, p.from, run)))
+			})
+		}
+	}
+}
+
+// runsTogether is the number of runs whose epilogues' inputs a thread reads at a time.
+const runsTogether = 4
+
+// loadFirst reads what expressions read of global memory here and now, before any of them is computed.
+func (b *Builder) loadFirst(xs []*Expr) {
+	seen := map[*Expr]bool{}
+	var loads []*Expr
+	var visit func(x *Expr)
+	visit = func(x *Expr) {
+		if seen[x] {
+			return
+		}
+		seen[x] = true
+		for _, a := range x.Args {
+			visit(a)
+		}
+		if x.Op == Load && x.Buffer.Space == Global {
+			loads = append(loads, x)
+		}
+	}
+	for _, x := range xs {
+		visit(x)
+	}
+	if len(loads) > 1 {
+		b.emit(&Let{loads})
 	}
 }
 

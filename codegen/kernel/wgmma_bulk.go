@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"slices"
 
 	"weft/ir"
@@ -261,12 +260,7 @@ func (c *bulk) copyOperand(operand int, t *mmaTile, row, k, stage *Expr) {
 		}
 	}
 	start := func(to int, at ...*Expr) {
-		at = append(at, batch...)
-		args := []*Expr{b.Address(t.shared, b.Add(base, b.Idx(int64(to)))), c.maps[operand]}
-		for _, x := range at {
-			args = append(args, b.FromIndex(x, ir.I32))
-		}
-		b.Do(fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", len(at)), append(args, c.full(stage))...)
+		b.copyBox(b.Address(t.shared, b.Add(base, b.Idx(int64(to)))), c.maps[operand], append(at, batch...), c.full(stage))
 	}
 	if t.alongK {
 		start(0, k, row)

@@ -15,6 +15,7 @@ var tensorCoreAttention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages
 func (s scheduler) warpgroupAttention(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
 	_, depth, width := s.heads(op)
 	if elsewhere.Stages > 0 && depth%64 == 0 && width%64 == 0 {
+		elsewhere.Bulk = ir.CopiesInBulk(s.program, s.entry, op.Regions[0])
 		return elsewhere
 	}
 	return ir.Schedule{}

@@ -29,10 +29,10 @@ var warpgroupTiles = []warpgroupTile{
 // bulkTiles are two warpgroups of 64 rows, or of tiles of their own in turn, and one that copies for them. A block computes its tiles one
 // after the other, so that the way of the operands is hidden, and in turn that of the results too.
 var bulkTiles = []warpgroupTile{
-	{ir.Schedule{Threads: 384, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4, Blocks: sizing.Multiprocessors}, 1, 95, 1900},
-	{ir.Schedule{Threads: 384, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4, Blocks: sizing.Multiprocessors}, 1, 95, 2100},
-	{ir.Schedule{Threads: 384, TileM: 128, TileN: 128, TileK: 64, WarpM: 32, WarpN: 128, Stages: 6, Blocks: sizing.Multiprocessors}, 1, 93, 800},
-	{ir.Schedule{Threads: 384, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 6, Blocks: sizing.Multiprocessors}, 1, 67, 800},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 256, TileK: 64, WarpM: 16, WarpN: 256, Stages: 4, Bulk: true, Blocks: sizing.Multiprocessors}, 1, 95, 1900},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 192, TileK: 64, WarpM: 16, WarpN: 192, Stages: 4, Bulk: true, Blocks: sizing.Multiprocessors}, 1, 95, 2100},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 128, TileK: 64, WarpM: 32, WarpN: 128, Stages: 6, Bulk: true, Blocks: sizing.Multiprocessors}, 1, 93, 800},
+	{ir.Schedule{Threads: 384, TileM: 128, TileN: 64, TileK: 64, WarpM: 16, WarpN: 64, Stages: 6, Bulk: true, Blocks: sizing.Multiprocessors}, 1, 67, 800},
 }
 
 const (
@@ -103,7 +103,7 @@ func (p matrixProduct) clocks(t warpgroupTile) int64 {
 		together = max(multiply, epilogue) + min(multiply, epilogue)/2
 	}
 	clocks := waves*(together+t.clocks) + elements/tailElements
-	if t.Blocks > 0 {
+	if t.Bulk {
 		clocks += bulkStart
 	}
 	return clocks
