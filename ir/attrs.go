@@ -366,7 +366,7 @@ type Schedule struct {
 	ThreadN int
 	SplitK  int // blocks that share one output tile (contract); 0 and 1 mean none
 	Stages  int // buffers of operand tiles (contract on tensor cores); 0 means CUDA cores
-	WarpM   int // tile of a warp (contract on tensor cores): 16 rows on warpgroups, which have 64 together
+	WarpM   int // tile of a warp (contract on tensor cores): 16 rows on warpgroups, which have 64 together; 32 where each has a tile of its own
 	WarpN   int
 	Bulk    bool // tiles of operands come by bulk copies (TMA), in products on warpgroups started by one beside those that multiply
 	Blocks  int  // blocks at most, which take one tile after the other (contract by bulk copies)
