@@ -3,8 +3,10 @@ package weft
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +15,8 @@ import (
 
 var record = flag.String("record", "", "write the corpus for `weft conformance` into this folder: artifacts and their inputs")
 
-// TestRecordCorpus writes every program of testdata/programs, with all its schedules, as
-// FOLDER/NAME/program.weft, and the inputs of its entries at all sizes as io_ENTRY_N.safetensors:
+// TestRecordCorpus writes every program of testdata/programs, with all its schedules, what comes by bulk copies and random programs on
+// warpgroups, as FOLDER/NAME/program.weft, and the inputs of its entries at all sizes as io_ENTRY_N.safetensors:
 // what testdata/bench/prepare.sh gives to a machine with a GPU, which has no Go.
 func TestRecordCorpus(t *testing.T) {
 	if *record == "" {
@@ -38,9 +40,16 @@ func TestRecordCorpus(t *testing.T) {
 			subjects = append(subjects, v.subject)
 		}
 	}
+	const random = 40
+	for _, name := range slices.Sorted(maps.Keys(bulkPrograms)) {
+		subjects = append(subjects, bulkSubjects(t, name)...)
+	}
+	for seed := range uint64(random) {
+		subjects = append(subjects, warpgroupSubject(t, 1+seed, seed%2 == 1))
+	}
 	assembleAll(t, subjects)
 	for _, s := range subjects {
-		if err := s.record(filepath.Join(*record, strings.ReplaceAll(s.name, "/", "."))); err != nil {
+		if err := s.record(filepath.Join(*record, strings.NewReplacer("/", ".", " ", "_", ",", "").Replace(s.name))); err != nil {
 			t.Errorf("%s: %v", s.name, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"fmt"
 	"slices"
 
 	"weft/ir"
@@ -14,12 +13,14 @@ func (a *attention) bulkTilesOfTurns(count *Expr) (arrived func(i *Expr)) {
 	barriers := b.SharedArray(ir.I64, 4)
 	copying := b.Cmp(EQ, b.ThreadIndex(), b.Idx(0))
 	full := func(values int64, stage *Expr) *Expr { return b.Address(barriers, b.Add(stage, b.Idx(2*values))) }
-	maps := []*Expr{a.tensorMap(1, a.k), a.tensorMap(2, a.v)}
+	keys, keysAt := a.bulkHead(1, a.k)
+	values, valuesAt := a.bulkHead(2, a.v)
+	operands, places := []*bulkOperand{keys, values}, [][]*Expr{keysAt, valuesAt}
 	start := func(values int64, i *Expr) {
-		t := []*sharedTile{a.k, a.v}[values]
+		t := operands[values].tile
 		_, stage := b.DivMod(i, b.Idx(2))
 		b.Do("mbarrier.arrive.expect_tx.shared::cta.b64", full(values, stage), b.Int(ir.I32, int64(t.width*t.height*t.dtype.Size())))
-		a.copyRows(t, maps[values], i, stage, full(values, stage))
+		operands[values].copyTile(stage, b.Idx(0), b.Mul(i, b.Idx(int64(t.height))), places[values], full(values, stage))
 	}
 	await := func(values int64, i *Expr) {
 		round, stage := b.DivMod(i, b.Idx(2))
@@ -45,50 +46,13 @@ func (a *attention) bulkTilesOfTurns(count *Expr) (arrived func(i *Expr)) {
 	}
 }
 
-// tensorMap describes keys or values to bulk copies: a head's columns, in panels, and rows, then heads and batches.
-func (a *attention) tensorMap(operand int, t *sharedTile) *Expr {
-	value := a.op.Operands[operand]
-	s, ok := ir.StridedOf(a.ev.entry, a.region, value)
+// bulkHead describes the keys or values of all heads to bulk copies, and gives the places of the block's.
+func (a *attention) bulkHead(operand int, t *sharedTile) (o *bulkOperand, places []*Expr) {
+	ev := a.ev
+	s, ok := ir.StridedOf(ev.entry, a.region, a.op.Operands[operand])
 	if !ok {
 		panic("BUG: an operand scheduled for bulk copies is no view of a parameter")
 	}
-	shape, size := a.ev.shape(value), int64(a.dtype.Size())
-	m := &TensorMap{Operand: slices.Index(a.region.Params, s.Param), DType: a.dtype, Offset: s.Offset.MulConst(size), Swizzle: panelBytes,
-		Dims: []ir.Dim{shape[3], shape[2]}, Strides: []ir.Dim{s.Strides[2].MulConst(size)}, Box: []int{panelBytes / int(size), t.height}}
-	for d := 1; d >= 0; d-- {
-		if apart(shape[d], s.Strides[d]) {
-			m.Dims, m.Strides, m.Box = append(m.Dims, shape[d]), append(m.Strides, s.Strides[d].MulConst(size)), append(m.Box, 1)
-		}
-	}
-	return a.ev.b.tensorMap(m)
-}
-
-// apart tells whether what a dim counts lies in several places: a tensor map has a dim for it.
-func apart(size, stride ir.Dim) bool { return !size.Is(1) && !stride.Is(0) }
-
-// copyRows starts the copies of tile i of keys or values: one for each panel.
-func (a *attention) copyRows(t *sharedTile, tensorMap, i, stage, full *Expr) {
-	b := a.ev.b
-	s, _ := ir.StridedOf(a.ev.entry, a.region, t.value)
-	shape := a.ev.shape(t.value)
-	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
-	for first := 0; first < t.width; first += panelBytes / t.dtype.Size() {
-		at := []*Expr{b.Idx(int64(first)), b.Mul(i, b.Idx(int64(t.height)))}
-		if apart(shape[1], s.Strides[1]) {
-			at = append(at, a.keyHead)
-		}
-		if apart(shape[0], s.Strides[0]) {
-			at = append(at, a.batch)
-		}
-		b.copyBox(b.Address(t.shared, b.Add(base, b.Idx(int64(first*t.height)))), tensorMap, at, full)
-	}
-}
-
-// copyBox starts a bulk copy of the box at some coordinates, whose bytes a barrier counts.
-func (b *Builder) copyBox(to, tensorMap *Expr, at []*Expr, full *Expr) {
-	args := []*Expr{to, tensorMap}
-	for _, x := range at {
-		args = append(args, b.FromIndex(x, ir.I32))
-	}
-	b.Do(fmt.Sprintf("cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes", len(at)), append(args, full)...)
+	places = slices.Concat(ev.delinearize(a.batch, ir.Sizes(s.Dims[0])), ev.delinearize(a.keyHead, ir.Sizes(s.Dims[1])))
+	return a.bulkOperand(t, s.Param, s.Offset, s.Dims[3][0], s.Dims[2][0], slices.Concat(s.Dims[0], s.Dims[1])), places
 }

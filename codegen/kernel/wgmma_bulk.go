@@ -18,31 +18,14 @@ type bulk struct {
 	turn     *Expr   // which of them this thread is of
 	barriers *Buffer // full, empty, then the turns'
 	m, n     ir.Dim  // tiles of the result
-	maps     [2]*Expr
+	operands [2]*bulkOperand
 	matrices [2]ir.Matrix
-}
-
-// TensorMap is a parameter that describes one of the kernel operation's operands to bulk copies: dims from the innermost one on.
-type TensorMap struct {
-	Operand int // of the kernel operation
-	DType   ir.DType
-	Offset  ir.Dim   // bytes
-	Dims    []ir.Dim // elements
-	Strides []ir.Dim // bytes, of all dims but the first
-	Box     []int    // elements that a copy moves
-	Swizzle int      // bytes after which chunks of 16 are permuted anew
-}
-
-// tensorMap adds a parameter and gives its address.
-func (b *Builder) tensorMap(m *TensorMap) *Expr {
-	b.Kernel.Maps = append(b.Kernel.Maps, m)
-	return b.node(Map, ir.I64, int64(len(b.Kernel.Maps)-1))
 }
 
 // What two warpgroups of three need, the third leaves: a thread of the three begins with 168 registers.
 const (
-	copyingRegisters     = 24
-	multiplyingRegisters = 240
+	copyingRegisters     = 40
+	multiplyingRegisters = 232
 )
 
 // bandTiles is the number of tiles along rows that are computed before the next column of them: what blocks read together stays in
@@ -85,10 +68,19 @@ func (g *group) buildBulk() {
 		each(c.turn, c.turns, append(c.skip([]*Expr{b.Idx(0), b.bit(false)}, c.turn), parity), func(carried []*Expr) []*Expr {
 			c.awaitTurn(carried[2])
 			sums, next := c.multiplyTiles(carried[:2])
+			c.lane = c.notBefore(next[1], lane)
 			c.finish(g, sums)
+			c.lane = lane
 			return append(c.skip(next, b.Idx(c.turns-1)), b.Arith(Xor, ir.I32, carried[2], b.bit(true)))
 		})
 	})
+}
+
+// notBefore is the thread's lane as ptxas can know it only when it knows a parity: lane + parity/2. Where results go is computed of it for each
+// tile anew. Else ptxas computes all these places before the first tile, and has no registers to keep them beside the sums.
+func (c *bulk) notBefore(parity, lane *Expr) *Expr {
+	b := c.ev.b
+	return b.Add(lane, b.ToIndex(b.Arith(LShr, ir.I32, parity, b.Int(ir.I32, 1)), true)).ranged(0, 31)
 }
 
 // multiplying is the number of warps that multiply: all but a last warpgroup.
@@ -112,9 +104,9 @@ func (c *bulk) placeWarps() {
 	c.warpN = b.Mul(column, b.Idx(int64(s.WarpN)))
 }
 
-// describe gives an operand its tile in shared memory and its tensor map. What all batch indices read alike has no dim there.
+// describe gives an operand its tile in shared memory and its tensor map.
 func (c *bulk) describe(g *group, operand int) *mmaTile {
-	ev, b, s := c.ev, c.ev.b, c.s
+	ev, s := c.ev, c.s
 	m, ok := ir.MatrixOf(ev.entry, g.region, g.anchor, operand)
 	if !ok {
 		panic("BUG: an operand scheduled for bulk copies is no matrix in memory")
@@ -123,21 +115,16 @@ func (c *bulk) describe(g *group, operand int) *mmaTile {
 	if operand == 1 {
 		value, rows = c.rhsValue, s.TileN
 	}
-	t := &mmaTile{rows: rows, alongK: m.AlongK, sharedTile: &sharedTile{ev: ev, dtype: c.dtype, value: value, panels: true, width: s.TileK, height: rows}}
-	size := int64(c.dtype.Size())
-	d := &TensorMap{Operand: slices.Index(g.region.Params, m.Param), DType: c.dtype, Offset: m.Offset.MulConst(size),
-		Dims: []ir.Dim{m.K, m.Rows}, Strides: []ir.Dim{m.Pitch.MulConst(size)}, Box: []int{s.TileK, rows}, Swizzle: panelBytes}
-	if !m.AlongK {
+	last := len(m.K) - 1
+	adjacent, other, outer := m.K[last], m.Rows[0], append([][]ir.Extent{m.K[:last]}, m.Batch...)
+	t := &mmaTile{rows: rows, alongK: m.AlongK(), sharedTile: &sharedTile{ev: ev, dtype: c.dtype, value: value, panels: true, width: s.TileK, height: rows}}
+	if !t.alongK {
+		adjacent, other = other, adjacent
 		t.width, t.height = rows, s.TileK
-		d.Dims, d.Box = []ir.Dim{m.Rows, m.K}, []int{panelBytes / int(size), s.TileK}
-	}
-	for i, stride := range m.Batch {
-		if !stride.Is(0) {
-			d.Dims, d.Strides, d.Box = append(d.Dims, c.batch[i]), append(d.Strides, stride.MulConst(size)), append(d.Box, 1)
-		}
 	}
 	t.allocate(s.Stages)
-	c.maps[operand], c.matrices[operand] = b.tensorMap(d), m
+	c.matrices[operand] = m
+	c.operands[operand] = g.bulkOperand(t.sharedTile, m.Param, m.Offset, adjacent, other, slices.Concat(outer...))
 	return t
 }
 
@@ -249,25 +236,19 @@ func (c *bulk) copyTiles(carried []*Expr) []*Expr {
 	})
 }
 
-// copyOperand starts the copies of a tile whose first row and k are given: one, or one for each panel where rows are adjacent in memory.
+// copyOperand starts the copies of a tile whose first row and k are given.
 func (c *bulk) copyOperand(operand int, t *mmaTile, row, k, stage *Expr) {
-	b := c.ev.b
-	base := b.Mul(stage, b.Idx(int64(t.width*t.height)))
-	var batch []*Expr
-	for i, stride := range c.matrices[operand].Batch {
-		if !stride.Is(0) {
-			batch = append(batch, c.batchAt[i])
-		}
-	}
-	start := func(to int, at ...*Expr) {
-		b.copyBox(b.Address(t.shared, b.Add(base, b.Idx(int64(to)))), c.maps[operand], append(at, batch...), c.full(stage))
+	m := c.matrices[operand]
+	within := c.ev.delinearize(k, ir.Sizes(m.K))
+	last := len(m.K) - 1
+	outer := within[:last:last]
+	for i, extents := range m.Batch {
+		outer = append(outer, c.ev.delinearize(c.batchAt[i], ir.Sizes(extents))...)
 	}
 	if t.alongK {
-		start(0, k, row)
-		return
-	}
-	for first := 0; first < t.width; first += panelBytes / c.dtype.Size() {
-		start(first*t.height, b.Add(row, b.Idx(int64(first))), k)
+		c.operands[operand].copyTile(stage, within[last], row, outer, c.full(stage))
+	} else {
+		c.operands[operand].copyTile(stage, row, within[last], outer, c.full(stage))
 	}
 }
 

@@ -11,10 +11,12 @@ import (
 // multiprocessor, which wait for nothing of each other, are faster than blocks of two or three.
 var tensorCoreAttention = ir.Schedule{Threads: 128, TileM: 64, TileN: 64, Stages: 2}
 
-// warpgroupAttention runs attention on warpgroups where tensor cores run it elsewhere and heads are rows of 128 bytes.
+// warpgroupAttention runs attention on warpgroups where tensor cores run it elsewhere and heads are rows of 128 bytes. Beside the
+// queries and values of wider heads a thread has no registers for a mask.
 func (s scheduler) warpgroupAttention(op *ir.Op, elsewhere ir.Schedule) ir.Schedule {
-	_, depth, width := s.heads(op)
-	if elsewhere.Stages > 0 && depth%64 == 0 && width%64 == 0 {
+	anchor, depth, width := s.heads(op)
+	masked := len(anchor.Operands) > 3
+	if elsewhere.Stages > 0 && depth%64 == 0 && width%64 == 0 && (!masked || depth+width <= 128) {
 		elsewhere.Bulk = ir.CopiesInBulk(s.program, s.entry, op.Regions[0])
 		return elsewhere
 	}
