@@ -81,7 +81,7 @@ type bench struct {
 	*testing.T
 	device runtime.Device
 	module runtime.Module // testdata/kernels.ptx
-	step   string         // of a test with many launches, for the messages of devices
+	place  string         // of a test with many launches, for the messages of devices
 }
 
 var one = [3]int{1, 1, 1}
@@ -160,7 +160,7 @@ func (b *bench) launch(s runtime.Stream, kernel string, grid, block, shared int,
 	b.Helper()
 	b.check("Launch", b.device.Launch(s, runtime.Launch{
 		Kernel: b.kernel(kernel), Grid: [3]int{grid, 1, 1}, Block: [3]int{block, 1, 1}, Shared: shared,
-		Args: args, Label: b.Name() + b.step,
+		Args: args, Label: b.Name() + b.place,
 	}))
 }
 

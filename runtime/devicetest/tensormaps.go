@@ -97,7 +97,7 @@ func testTensorMap(b *bench) {
 		m.Strides = []uint64{mapPitch}
 		size := len(data) - 16
 		for _, at := range places2(&m) {
-			b.step = fmt.Sprintf(", swizzle %s at %v", test.name, at)
+			b.place = fmt.Sprintf(", swizzle %s at %v", test.name, at)
 			result := b.alloc(boxBytes)
 			b.launch(0, "box2", 1, 256, 0, tensorMap(memory+16, size, &m), out(result, boxBytes), i32(at[0]), i32(at[1]))
 			if got := b.get(result, boxBytes); string(got) != string(box(&m, data[16:], at[0], at[1])) {
@@ -217,7 +217,7 @@ func testBoxStores(b *bench) {
 		m := test.m
 		m.Strides = []uint64{mapPitch}
 		for _, at := range places2(&m) {
-			b.step = fmt.Sprintf(", swizzle %s at %v", test.name, at)
+			b.place = fmt.Sprintf(", swizzle %s at %v", test.name, at)
 			b.check("Upload", b.device.Upload(memory, before))
 			to := tensorMap(memory+16, len(before)-16, &m)
 			to.Access = runtime.Write
