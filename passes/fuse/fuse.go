@@ -66,6 +66,7 @@ type fuser struct {
 	users     [][]int          // by operation; -1 is a result of the block
 	memberOf  [][]*group       // by operation
 	groups    []*group         // roots descending
+	stored    map[int]bool     // operations whose values a group stores beside its root's
 	decisions []Decision
 }
 
@@ -79,10 +80,11 @@ type group struct {
 	axes    []int
 	refused map[int]string // producers left out, with the reason
 	joined  []int          // members whose producers are still to be looked at
+	also    []int          // members whose values the kernel stores too
 }
 
 func newFuser(p *ir.Program, e *ir.Entry, b *ir.Block) *fuser {
-	f := &fuser{program: p, entry: e, block: b, ops: b.Ops, def: map[ir.Value]int{}}
+	f := &fuser{program: p, entry: e, block: b, ops: b.Ops, def: map[ir.Value]int{}, stored: map[int]bool{}}
 	f.users, f.memberOf = make([][]int, len(f.ops)), make([][]*group, len(f.ops))
 	for i, op := range f.ops {
 		for _, r := range op.Results {
@@ -123,7 +125,7 @@ func (f *fuser) producers(op *ir.Op) []int {
 // operation are in groups when its turn comes.
 func (f *fuser) groupAll() {
 	for i := len(f.ops) - 1; i >= 0; i-- {
-		if f.needed(i) {
+		if f.needed(i) && !f.stored[i] {
 			f.grow(i)
 		}
 	}
@@ -167,6 +169,9 @@ func (f *fuser) grow(root int) {
 		if reason := f.refuse(g, j); reason != "" {
 			g.refused[j] = reason
 			continue
+		}
+		if !f.repeatable(j) && !f.exclusive(g, j) {
+			g.also, f.stored[j] = append(g.also, j), true
 		}
 		f.join(g, j)
 		for _, i := range g.joined {
@@ -248,7 +253,7 @@ func (f *fuser) refuse(g *group, j int) string {
 	if len(g.members) >= maxOps {
 		return fmt.Sprintf("the kernel has %d operations already", len(g.members))
 	}
-	if !f.repeatable(j) && !f.exclusive(g, j) {
+	if !f.repeatable(j) && !f.exclusive(g, j) && !f.storesToo(g, j) {
 		return "its value is needed elsewhere too"
 	}
 	if f.operandCount(g, j) > maxOperands {
@@ -369,7 +374,10 @@ func (f *fuser) kernel(g *group) *ir.Op {
 		}
 		region.Ops = append(region.Ops, &op)
 	}
-	for _, r := range f.ops[g.root].Results {
+	for _, i := range g.also {
+		k.Results = append(k.Results, f.ops[i].Results...)
+	}
+	for _, r := range k.Results {
 		region.Results = append(region.Results, inside[r])
 	}
 	return k

@@ -44,6 +44,53 @@ func (f *fuser) checkRows(g *group, j int) string {
 	return ""
 }
 
+// storesToo tells whether a rows group can take in an operation whose value is needed elsewhere too and store it as a second result: a sum
+// that is normalised and goes on beside, as residuals do. Each element is read and computed once then, where one kernel would store the
+// sum and the next read it again. What a kernel with a loop can end with, its own epilogue stores without a way through memory.
+func (f *fuser) storesToo(g *group, j int) bool {
+	op := f.ops[j]
+	return g.kind == ir.RowsGroup && len(g.also) == 0 && cheap[op.Kind] && ir.SameShape(f.entry.Type(op.Results[0]).Shape, g.full) &&
+		!f.endsLoop(j) && f.usedFrom(g, j)
+}
+
+// endsLoop tells whether an operation can be part of the kernel of one that takes a loop for each element.
+func (f *fuser) endsLoop(j int) bool {
+	for _, i := range f.producers(f.ops[j]) {
+		op := f.ops[i]
+		if expensive(op) || !standsAlone(op) && len(f.users[i]) == 1 && f.endsLoop(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// usedFrom tells whether all uses of an operation are in g or come after it.
+func (f *fuser) usedFrom(g *group, j int) bool {
+	for _, u := range f.users[j] {
+		switch {
+		case u < 0:
+			continue
+		case standsAlone(f.ops[u]):
+			if u < g.root {
+				return false
+			}
+			continue
+		case !g.members[u] && len(f.memberOf[u]) == 0:
+			return false // its group may come before
+		}
+		for _, other := range f.memberOf[u] {
+			if other.root < g.root {
+				return false
+			}
+		}
+		// What may be copied into several groups counts with all of its own uses.
+		if u != g.root && f.repeatable(u) && !f.usedFrom(g, u) {
+			return false
+		}
+	}
+	return true
+}
+
 // onceARow tells whether j is computed from the results of a reduction that can join g with
 // everything between: then it is computed once a row, however often it is used along it. They
 // join, and a map becomes a rows group.
