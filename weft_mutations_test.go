@@ -89,7 +89,12 @@ func mutatedKinds(t *testing.T) []mutated {
 	onnx := modelFiles("mlp/model.onnx", "cond/model.onnx", "onnx_if/model.onnx", "onnx_loop/model.onnx", "onnx_lstm_reverse/model.onnx", "onnx_scan_sum/model.onnx")
 	programs := []string{"testdata/programs/control_nested.weft", "testdata/programs/norms_f32.weft", "testdata/programs/dot_layouts.weft",
 		"testdata/programs/state.weft", "testdata/programs/dynamic.weft", "testdata/programs/scatter_add.weft", "testdata/programs/convolution_symbolic.weft"}
-	made := mutationArtifact(t, "testdata/programs/state.weft")
+	made := mutationArtifact(t, "testdata/programs/state.weft", corpusTarget)
+	mapped := filepath.Join(t.TempDir(), "mapped.weft")
+	if err := os.WriteFile(mapped, []byte(mappedProgram), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	mapped = mutationArtifact(t, mapped, "sm_90a")
 	tensors := tensorFiles(t)
 	kernels := filepath.Join(t.TempDir(), "kernels.ptx")
 	if err := os.WriteFile(kernels, kernelsOf(t, made), 0o666); err != nil {
@@ -113,7 +118,8 @@ func mutatedKinds(t *testing.T) []mutated {
 		{"artifact/lengths", []string{made}, overwriteLengths, runArtifact, 60},
 		{"artifact/members", []string{made}, inMembers(mixMembers), runArtifact, 30},
 		{"artifact/manifest", []string{made}, inMembers(mutateManifest), runArtifact, 100},
-		{"artifact/parts", []string{made}, nil, runMutatedParts(made), 120},
+		{"artifact/parts", []string{made}, nil, runMutatedParts(made, corpusTarget), 120},
+		{"artifact/tensor maps", []string{mapped}, nil, runMutatedParts(mapped, "sm_90a"), 120},
 		{"tensors/bits", tensors, flipBits, readTensorFile, 30},
 		{"tensors/truncated", tensors, truncateFile, readTensorFile, 20},
 		{"tensors/lengths", tensors, overwriteLengths, readTensorFile, 40},
@@ -220,10 +226,23 @@ func compileFile(path string) error {
 	return nil
 }
 
+// mappedProgram is a product whose operands come by bulk copies.
+const mappedProgram = `dim n in 0..4096
+entry forward(%a "a": bf16[n, 2, 64], %b "b": bf16[72, 64]) {
+  %y: bf16[n, 72] = kernel(%a, %b) {group = contract, schedule = {threads = 64, tile_m = 32, tile_n = 64, tile_k = 64, stages = 3, warp_m = 32, warp_n = 32}, warpgroup = {threads = 384, tile_m = 128, tile_n = 64, tile_k = 64, stages = 6, warp_m = 16, warp_n = 64, bulk = true, blocks = 132}} do (%x: bf16[n, 2, 64], %w: bf16[72, 64]) {
+    %0: bf16[n, 1, 64] = slice(%x) {start = [0, 1, 0], limit = [n, 2, 64], stride = [1, 1, 1]}
+    %1: bf16[n, 64] = reshape(%0) {dims = [n, 64]}
+    %2: bf16[n, 72] = dot_general(%1, %w) {lhs_contract = [1], rhs_contract = [1], to = bf16}
+    yield %2
+  }
+  return %y "y"
+}
+`
+
 // mutationArtifact compiles a small program.
-func mutationArtifact(t *testing.T, program string) string {
+func mutationArtifact(t *testing.T, program, target string) string {
 	path := filepath.Join(t.TempDir(), "small.weft")
-	options := Options{Config: Config{Targets: []string{corpusTarget}, Weights: "random:1"}, Files: []File{{Path: program}}, Jobs: 1}
+	options := Options{Config: Config{Targets: []string{target}, Weights: "random:1"}, Files: []File{{Path: program}}, Jobs: 1}
 	c, err := Compile(context.Background(), options, StagePTX)
 	if err != nil {
 		t.Fatal(err)
@@ -325,7 +344,7 @@ func mutateManifest(r *rand.Rand, members []zipMember) []zipMember {
 
 // runMutatedParts writes the artifact anew with one part changed and right digests, then runs
 // it. The file that is tried holds the seed.
-func runMutatedParts(source string) func(path string) error {
+func runMutatedParts(source, target string) func(path string) error {
 	return func(path string) error {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -334,14 +353,14 @@ func runMutatedParts(source string) func(path string) error {
 		seed := uint64(0)
 		fmt.Sscan(string(text), &seed)
 		r := rand.New(rand.NewPCG(seed, 99))
-		if err := writeMutatedParts(r, source, path); err != nil {
+		if err := writeMutatedParts(r, source, target, path); err != nil {
 			return err
 		}
 		return runArtifact(path)
 	}
 }
 
-func writeMutatedParts(r *rand.Rand, source, path string) error {
+func writeMutatedParts(r *rand.Rand, source, target, path string) error {
 	a, err := artifact.Open(source)
 	if err != nil {
 		return err
@@ -352,13 +371,13 @@ func writeMutatedParts(r *rand.Rand, source, path string) error {
 		return err
 	}
 	for _, e := range a.Manifest.Entries {
-		plan, err := a.Plan(corpusTarget, e.Name, "")
+		plan, err := a.Plan(target, e.Name, "")
 		if err != nil {
 			return err
 		}
-		contents.Plans = append(contents.Plans, artifact.Plan{Target: corpusTarget, Entry: e.Name, JSON: plan})
+		contents.Plans = append(contents.Plans, artifact.Plan{Target: target, Entry: e.Name, JSON: plan})
 	}
-	text, err := a.Kernels(corpusTarget)
+	text, err := a.Kernels(target)
 	if err != nil {
 		return err
 	}
@@ -370,7 +389,7 @@ func writeMutatedParts(r *rand.Rand, source, path string) error {
 	default:
 		plan.JSON = mutateJSON(r, plan.JSON)
 	}
-	contents.Kernels = []artifact.Kernels{{Target: corpusTarget, PTX: text}}
+	contents.Kernels = []artifact.Kernels{{Target: target, PTX: text}}
 	return artifact.Write(path, contents)
 }
 
