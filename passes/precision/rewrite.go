@@ -1,6 +1,7 @@
 package precision
 
 import (
+	"math"
 	"slices"
 
 	"weft/ir"
@@ -88,6 +89,9 @@ func (r *rewriter) operation(op *ir.Op) {
 		}
 		for i, v := range op.Operands {
 			op.Operands[i] = r.wide(v)
+			if op.Kind == ir.OpSelect && r.colors[op.Results[0]] == narrow {
+				op.Operands[i] = r.saturated(op.Operands[i])
+			}
 		}
 		for _, v := range op.Results {
 			if r.float32(v) && r.rounded[v] {
@@ -154,6 +158,36 @@ func (r *rewriter) make(at ir.Value, why string, kind ir.Kind, attrs ir.Attrs, o
 	} else {
 		b := r.blockOf[at]
 		r.first[b] = append(r.first[b], scratch.Ops...)
+	}
+	return v
+}
+
+// saturated keeps the constants of a select whose result is narrow finite: where models hide scores by the least float32, rows that are
+// hidden as a whole would be NaN after the softmax. They take the least number of the compute type, as models that compute in it do.
+func (r *rewriter) saturated(v ir.Value) ir.Value {
+	if int(v) >= len(r.defs) || r.defs[v] == nil || !r.float32(v) {
+		return v
+	}
+	const why = "constant: the largest number of the compute type"
+	op, largest := r.defs[v], r.policy.Compute.MaxFinite()
+	if a, ok := op.Attrs.(*ir.ConstantAttrs); ok {
+		to, changed := &ir.Tensor{DType: a.Value.DType, Shape: a.Value.Shape, Data: slices.Clone(a.Value.Data)}, false
+		for i := range to.Numel() {
+			if x := to.Float(i); math.Abs(x) > largest && !math.IsInf(x, 0) {
+				to.SetFloat(i, math.Copysign(largest, x))
+				changed = true
+			}
+		}
+		if changed {
+			return r.make(v, why, ir.OpConstant, &ir.ConstantAttrs{Value: to})
+		}
+		return v
+	}
+	switch op.Kind {
+	case ir.OpReshape, ir.OpTranspose, ir.OpBroadcastInDim:
+		if x := r.saturated(op.Operands[0]); x != op.Operands[0] {
+			return r.make(v, why, op.Kind, op.Attrs, x)
+		}
 	}
 	return v
 }
