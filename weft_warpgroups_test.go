@@ -85,6 +85,14 @@ var bulkPrograms = map[string]string{
   %y: f32[264, 136] = dot_general(%a, %b) {lhs_contract = [0], rhs_contract = [0], to = f32}
   return %y "y"
 }`,
+	"single columns, residuals": `entry forward(%a "a": bf16[200, 136], %b "b": bf16[301, 136], %c "c": f32[200, 301], %d "d": f32[200, 301], %e "e": f32[301]) {
+  %0: f32[200, 301] = dot_general(%a, %b) {lhs_contract = [1], rhs_contract = [1], to = f32}
+  %1: f32[200, 301] = broadcast_in_dim(%e) {dims = [200, 301], axes = [1]}
+  %2: f32[200, 301] = add(%0, %1)
+  %3: f32[200, 301] = add(%2, %c)
+  %4: f32[200, 301] = add(%3, %d)
+  return %4 "y"
+}`,
 	"batches, views": `dim n in 1..300
 entry forward(%a "a": bf16[n, 4, 64], %b "b": bf16[2, 144, 64]) {
   %0: bf16[n, 2, 64] = slice(%a) {start = [0, 1, 0], limit = [n, 3, 64], stride = [1, 1, 1]}

@@ -332,23 +332,39 @@ func (c *mma) storedAlongRows(g *group) bool {
 // a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
 func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 	b := c.ev.b
-	mTotal, nTotal, slab := c.mTotal, c.nTotal, c.slabColumns()
+	slab := c.slabColumns()
 	run := chunkSize
-	if !nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
+	if !c.nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
+	whole := slabRows * slab / run
+	if run > 1 || c.s.Blocks == 0 || c.staged() != ir.F32 || len(g.region.Params) < 3 {
+		c.storeRuns(g, stage, base, b.Idx(0), whole, run, m, n)
+		return
+	}
+	// Single elements of which an epilogue reads more: a loop, or ptxas has no registers for all their places beside the sums.
+	const some = 32 * runsTogether
+	c.ev.loop(b.Idx(0), b.Idx(int64(whole)), b.Idx(some), nil, func(i *Expr, _ []*Expr) []*Expr {
+		c.storeRuns(g, stage, base, i.ranged(0, int64(whole-some)), some, run, m, n)
+		return nil
+	})
+}
+
+// storeRuns stores some runs of a slab, from one on.
+func (c *mma) storeRuns(g *group, stage *Buffer, base, from *Expr, count, run, m, n int) {
+	b := c.ev.b
 	type place struct{ row, column, from, inside *Expr }
-	perRow := slab / run
+	perRow := c.slabColumns() / run
 	var places []place
-	for i := 0; i < slabRows*perRow; i += 32 {
-		id := b.Add(c.lane, b.Idx(int64(i)))
+	for i := 0; i < count; i += 32 {
+		id := b.Add(b.Add(from, c.lane), b.Idx(int64(i)))
 		r, at := b.DivMod(id, b.Idx(int64(perRow)))
 		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(r, b.Idx(c.rowsBelow(m))))
 		first := b.Mul(at, b.Idx(int64(run)))
 		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(first, b.Idx(int64(n))))
-		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(mTotal)))
+		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(c.mTotal)))
 		from := b.Add(base, b.Add(b.Mul(r, b.Idx(c.stagePitch())), first))
-		places = append(places, place{row, column, from, b.And(inside, b.Less(column, b.Size(nTotal)))})
+		places = append(places, place{row, column, from, b.And(inside, b.Less(column, b.Size(c.nTotal)))})
 	}
 	for some := range slices.Chunk(places, runsTogether) {
 		if c.s.Bulk && !slices.ContainsFunc(some, func(p place) bool { return !p.inside.IsInt(1) }) {
