@@ -331,21 +331,26 @@ func (c *mma) storedAlongRows(g *group) bool {
 // storeRows stores a slab in runs along columns: of eight where every row of the result starts at
 // a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
 func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
-	b := c.ev.b
 	slab := c.slabColumns()
 	run := chunkSize
 	if !c.nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
-	whole := slabRows * slab / run
-	if run > 1 || c.s.Blocks == 0 || c.staged() != ir.F32 || len(g.region.Params) < 3 {
-		c.storeRuns(g, stage, base, b.Idx(0), whole, run, m, n)
+	c.eachRun(g, slabRows*slab/run, run, func(from *Expr, count int) { c.storeRuns(g, stage, base, from, count, run, m, n) })
+}
+
+// eachRun stores the runs of a slab, some at a time. Single elements are stored in a loop where ptxas would have no registers for all their places:
+// beside the sums of the next tile, or what an epilogue reads.
+func (c *mma) eachRun(g *group, runs, run int, store func(from *Expr, count int)) {
+	b := c.ev.b
+	much := c.s.WarpM > slabRows || c.staged() == ir.F32 && len(g.region.Params) > 2
+	if run > 1 || c.s.Blocks == 0 || !much {
+		store(b.Idx(0), runs)
 		return
 	}
-	// Single elements of which an epilogue reads more: a loop, or ptxas has no registers for all their places beside the sums.
 	const some = 32 * runsTogether
-	c.ev.loop(b.Idx(0), b.Idx(int64(whole)), b.Idx(some), nil, func(i *Expr, _ []*Expr) []*Expr {
-		c.storeRuns(g, stage, base, i.ranged(0, int64(whole-some)), some, run, m, n)
+	c.ev.loop(b.Idx(0), b.Idx(int64(runs)), b.Idx(some), nil, func(i *Expr, _ []*Expr) []*Expr {
+		store(i.ranged(0, int64(runs-some)), some)
 		return nil
 	})
 }
@@ -412,25 +417,29 @@ func (b *Builder) loadFirst(xs []*Expr) {
 
 // storeColumns stores a slab in runs along rows, likewise.
 func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
-	ev, b := c.ev, c.ev.b
-	mTotal, nTotal, slab := c.mTotal, c.nTotal, c.slabColumns()
 	run := chunkSize
-	if !mTotal.DivisibleBy(chunkSize, ev.prog.Divisor) {
+	if !c.mTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
+	c.eachRun(g, c.slabColumns()*slabRows/run, run, func(from *Expr, count int) { c.storeColumnRuns(g, stage, base, from, count, run, m, n) })
+}
+
+// storeColumnRuns stores some runs along rows, from one on.
+func (c *mma) storeColumnRuns(g *group, stage *Buffer, base, from *Expr, count, run, m, n int) {
+	ev, b := c.ev, c.ev.b
 	perColumn := slabRows / run
-	for i := 0; i < slab*perColumn; i += 32 {
-		at, r := b.DivMod(b.Add(c.lane, b.Idx(int64(i))), b.Idx(int64(perColumn)))
+	for i := 0; i < count; i += 32 {
+		at, r := b.DivMod(b.Add(b.Add(from, c.lane), b.Idx(int64(i))), b.Idx(int64(perColumn)))
 		first := b.Mul(r, b.Idx(int64(run)))
 		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(first, b.Idx(c.rowsBelow(m))))
 		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(at, b.Idx(int64(n))))
-		g.guardedScope(b.And(b.Less(row, b.Size(mTotal)), b.Less(column, b.Size(nTotal))), func() {
+		g.guardedScope(b.And(b.Less(row, b.Size(c.mTotal)), b.Less(column, b.Size(c.nTotal))), func() {
 			points, sums := make([]*Point, run), make([]*Expr, run)
 			for l := range points {
 				coordinates := c.join(c.batchAt, ev.delinearize(b.Add(row, b.Idx(int64(l))), c.m), ev.delinearize(column, c.n))
 				points[l] = ev.at(ev.shape(c.op.Results[0]), coordinates)
-				from := b.Add(b.Mul(b.Add(first, b.Idx(int64(l))), b.Idx(c.stagePitch())), at)
-				sums[l] = b.LoadShared(stage, b.Add(base, from), 1)[0]
+				staged := b.Add(b.Mul(b.Add(first, b.Idx(int64(l))), b.Idx(c.stagePitch())), at)
+				sums[l] = b.LoadShared(stage, b.Add(base, staged), 1)[0]
 			}
 			values := c.finishStaged(stage, sums)
 			points, values = g.epilogue(c.op.Results[0], points, values)
