@@ -361,6 +361,13 @@ func (s *subject) open(t *testing.T) (*artifact.Artifact, runtime.Device, map[st
 	t.Helper()
 	source, values := s.states()
 	s.compiled.weights = source
+	a, device := s.opened(t)
+	return a, device, values
+}
+
+// opened is open for a subject that has its weights.
+func (s *subject) opened(t *testing.T) (*artifact.Artifact, runtime.Device) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.weft")
 	if err := s.compiled.Write(path); err != nil {
 		t.Fatal(err)
@@ -374,7 +381,7 @@ func (s *subject) open(t *testing.T) (*artifact.Artifact, runtime.Device, map[st
 		a.Close()
 		device.Close()
 	})
-	return a, device, values
+	return a, device
 }
 
 // checkTarget runs the kernels of a target.
