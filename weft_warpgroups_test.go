@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"weft/ir"
+	"weft/runtime"
 )
 
 // TestRandomWarpgroups compares evaluator and emulator on random products and attention of half types that run by warpgroups: all
@@ -174,6 +175,39 @@ func TestBulk(t *testing.T) {
 				t.Run(s.name, func(t *testing.T) { s.check(t) })
 			}
 		})
+	}
+}
+
+// fewer is a device that says how many multiprocessors it has, and counts the blocks of launches.
+type fewer struct {
+	runtime.Device
+	most   int
+	blocks []int
+}
+
+func (d *fewer) Properties() runtime.Properties {
+	p := d.Device.Properties()
+	p.Multiprocessors = d.most
+	return p
+}
+
+func (d *fewer) Launch(s runtime.Stream, l runtime.Launch) error {
+	d.blocks = append(d.blocks, l.Grid[0])
+	return d.Device.Launch(s, l)
+}
+
+// TestFewerMultiprocessors: kernels that take one tile after the other have as many blocks as the device runs at a time.
+func TestFewerMultiprocessors(t *testing.T) {
+	for _, most := range []int{1, 3, 132} {
+		s := bulkSubjects(t, "nt")[5] // 12 tiles of 128×128, at most 132 blocks
+		assembleAll(t, []*subject{s})
+		s.compiled.aim(corpusTargets...)
+		a, device, values := s.open(t)
+		d := &fewer{Device: device, most: most}
+		s.checkTarget(t, a, d, corpusTargets[1], values)
+		if want := min(most, 12); !slices.Equal(d.blocks, []int{want}) {
+			t.Errorf("%d multiprocessors: launches of %d blocks, want %d", most, d.blocks, want)
+		}
 	}
 }
 

@@ -239,7 +239,7 @@ func (l *lowerer) launch(e *ir.Entry, op *ir.Op, buffers *bufferTable) (*plan.La
 		return nil, err
 	}
 	k := b.kernel
-	launch := &plan.Launch{Kernel: b.name, Grid: k.Grid, Block: k.Threads, Shared: k.DynamicShared(), Label: label(op), FLOPs: flops(e, op)}
+	launch := &plan.Launch{Kernel: b.name, Grid: k.Grid, Block: k.Threads, Shared: k.DynamicShared(), Resident: k.Resident, Label: label(op), FLOPs: flops(e, op)}
 	updated, inPlace := op.Updated()
 	access := plan.Write
 	if inPlace {

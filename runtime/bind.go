@@ -367,6 +367,9 @@ func (b *Binding) command(i int, step plan.Step) command {
 	for axis, n := range bound.Grid {
 		l.Grid[axis] = int(n)
 	}
+	if most := step.Launch.Resident * b.session.device.Properties().Multiprocessors; most > 0 {
+		l.Grid[0] = min(l.Grid[0], most)
+	}
 	for k, a := range step.Launch.Args {
 		switch {
 		case a.Map != nil:

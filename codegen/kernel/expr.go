@@ -80,6 +80,7 @@ const (
 	Part     // result Imm of an Asm of several
 	Address  // of element Args[0] of Buffer
 	Map      // address of tensor map Imm
+	Blocks   // number of blocks along the first axis of the grid
 	HalfBits // I16: the bits of an F16 or BF16 (Imm: ir.DType) held in F32
 	BitsHalf // the F32 that holds the F16 or BF16 (Imm: ir.DType) of an I16's bits
 )
@@ -280,6 +281,15 @@ func (b *Builder) BlockIndex(axis int) *Expr {
 		limit = n - 1
 	}
 	return b.node(Block, b.Index, int64(axis)).ranged(0, limit)
+}
+
+// blocks is the number of blocks along the first axis of the grid, at least one, which the launch may have fewer of than Kernel.Grid says.
+func (b *Builder) blocks() *Expr {
+	limit := int64(math.MaxInt32 - 1)
+	if n, ok := b.Kernel.Grid[0].IsConst(); ok {
+		limit = n
+	}
+	return b.node(Blocks, b.Index, 0).ranged(1, max(1, limit))
 }
 
 // Add adds integers and folds constants, keeping them last in a chain of sums.

@@ -8,14 +8,17 @@ import (
 
 // Kernel is one loop-level kernel.
 type Kernel struct {
-	Threads int          // a block
-	Grid    [3]ir.Dim    // blocks, as sizes of the launch
-	Buffers []*Buffer    // global ones are the leading parameters, in this order
-	Sizes   []ir.Dim     // the parameters after them, of the builder's index type
-	Maps    []*TensorMap // the last parameters
-	Index   ir.DType
-	Shared  []*Buffer
-	Body    []Stmt
+	Threads int       // a block
+	Grid    [3]ir.Dim // blocks, as sizes of the launch
+	// Resident is how many of them a multiprocessor runs at a time, where they share the work however many they are: more would
+	// wait for others to end.
+	Resident int
+	Buffers  []*Buffer    // global ones are the leading parameters, in this order
+	Sizes    []ir.Dim     // the parameters after them, of the builder's index type
+	Maps     []*TensorMap // the last parameters
+	Index    ir.DType
+	Shared   []*Buffer
+	Body     []Stmt
 }
 
 // Space is a memory space.

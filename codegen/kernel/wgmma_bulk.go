@@ -42,14 +42,14 @@ func (g *group) buildBulk() {
 	c.m, c.n = c.mTotal.CeilDiv(int64(s.TileM)), c.nTotal.CeilDiv(int64(s.TileN))
 	tiles := c.m.Mul(c.n).Mul(ir.Product(c.batch))
 	blocks := tiles.Min(ir.Const(int64(s.Blocks)))
-	b.Kernel.Grid = [3]ir.Dim{blocks, ir.Const(1), ir.Const(1)}
+	b.Kernel.Grid, b.Kernel.Resident = [3]ir.Dim{blocks, ir.Const(1), ir.Const(1)}, 1
 	c.placeWarps()
 	c.lhs, c.rhs = c.describe(g, 0), c.describe(g, 1)
 	c.openBarriers()
 	warp, lane := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	copying := b.Not(b.Less(warp, b.Idx(int64(c.multiplying()))))
 	each := func(turn *Expr, turns int64, init []*Expr, tile func(carried []*Expr) []*Expr) {
-		step := b.Size(blocks)
+		step := b.blocks()
 		ev.loop(b.Add(b.BlockIndex(0), b.Mul(turn, step)), b.Size(tiles), b.Mul(step, b.Idx(turns)), init, func(t *Expr, carried []*Expr) []*Expr {
 			c.place(t)
 			return tile(carried)

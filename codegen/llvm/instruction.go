@@ -90,6 +90,8 @@ func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
 		return e.index(x, e.special("tid.x"))
 	case kernel.Block:
 		return e.index(x, e.special("ctaid."+string("xyz"[x.Imm])))
+	case kernel.Blocks:
+		return e.index(x, e.special("nctaid.x"))
 	case kernel.Map:
 		return b.NewPtrToInt(e.params[len(e.params)-len(e.kernel.Maps)+int(x.Imm)], types.I64)
 	case kernel.FNeg:

@@ -169,9 +169,12 @@ type Launch struct {
 	Grid   Grid   `json:"grid"`             // blocks; a launch with an empty grid is left out
 	Block  int    `json:"block"`            // threads
 	Shared int    `json:"shared,omitempty"` // bytes of dynamic shared memory
-	Args   []Arg  `json:"args"`             // in the order of the kernel's parameters
-	Label  string `json:"label,omitempty"`  // what it computes and where in the model
-	FLOPs  ir.Dim `json:"flops,omitzero"`   // operations of its contractions, two a multiply-add; for people
+	// Resident, where set, allows fewer blocks along the grid's first axis: as many as a multiprocessor runs at a time, on each. They share
+	// the work however many they are.
+	Resident int    `json:"resident,omitempty"`
+	Args     []Arg  `json:"args"`            // in the order of the kernel's parameters
+	Label    string `json:"label,omitempty"` // what it computes and where in the model
+	FLOPs    ir.Dim `json:"flops,omitzero"`  // operations of its contractions, two a multiply-add; for people
 }
 
 // Grid is the number of blocks by axis.

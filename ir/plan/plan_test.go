@@ -208,6 +208,7 @@ func TestVerify(t *testing.T) {
 		{"P11", "no threads", []string{`"block":128`, `"block":0`}, []string{"step 0"}},
 		{"P11", "many threads", []string{`"block":128`, `"block":1025`}, []string{"step 0"}},
 		{"P11", "shared memory", []string{`"shared":1024`, `"shared":-1`}, []string{"step 1"}},
+		{"P11", "resident blocks", []string{`"shared":1024`, `"shared":1024,"resident":33`}, []string{"step 1", "33 blocks a multiprocessor"}},
 		{"P12", "sizes", []string{`"from":6,"to":7`, `"from":5,"to":7`}, []string{"step 3", "64*n + 12", "16*n"}},
 		{"P12", "itself", []string{`"from":6,"to":7`, `"from":7,"to":7`}, []string{"step 3"}},
 		{"P12", "pattern", []string{`"0000803f"`, `"00803f"`}, []string{"step 7"}},

@@ -175,6 +175,9 @@ func (l *Launch) String() string {
 	if l.Shared > 0 {
 		s += fmt.Sprintf(" shared %d", l.Shared)
 	}
+	if l.Resident > 0 {
+		s += fmt.Sprintf(" at most %d a multiprocessor", l.Resident)
+	}
 	return s + " (" + strings.Join(args, ", ") + ")" + comment(l.Label)
 }
 

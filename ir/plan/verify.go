@@ -314,6 +314,9 @@ func (v *verifier) fill(place string, f *Fill) {
 
 func (v *verifier) divisor(name string) int64 { return max(1, v.dims[name].Multiple) }
 
+// maxResident is the number of blocks that a multiprocessor of any GPU runs at a time.
+const maxResident = 32
+
 func (v *verifier) launch(place string, l *Launch) {
 	v.declared(place, l.Grid[:]...)
 	if v.kernels != nil {
@@ -325,6 +328,9 @@ func (v *verifier) launch(place string, l *Launch) {
 	}
 	if l.Block < 1 || l.Block > 1024 || l.Shared < 0 {
 		v.fail(11, place, "a block of %d threads and %d bytes", l.Block, l.Shared)
+	}
+	if l.Resident < 0 || l.Resident > maxResident || l.Resident > 0 && !(l.Grid[1].Is(1) && l.Grid[2].Is(1)) {
+		v.fail(11, place, "at most %d blocks a multiprocessor of a grid of %s", l.Resident, ir.DimList(l.Grid[:]))
 	}
 	uses := map[int]int{}
 	for k, a := range l.Args {
