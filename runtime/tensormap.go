@@ -16,7 +16,7 @@ import (
 // dim is 0, and Strides are of no account then.
 type TensorMap struct {
 	Type      TensorType
-	Dims      []uint64 // elements; 1 to 5 of them, each at most 2³²
+	Dims      []uint64 // elements; 1 to 5 of them, each at most 2³¹, as coordinates are signed
 	Strides   []uint64 // bytes, of all dimensions but the innermost; multiples of 16 below 2⁴⁰
 	Box       []uint32 // elements that one instruction moves, each 1 to 256
 	Swizzle   Swizzle
@@ -116,8 +116,9 @@ const (
 	Promotion256
 )
 
-// Check rejects what cuTensorMapEncodeTiled does, so that all devices refuse alike, and boxes whose
-// rows do not fill the span of a swizzle, as gaps are left between them.
+// Check rejects what cuTensorMapEncodeTiled does, so that all devices refuse alike, dims that
+// coordinates do not reach, and boxes whose rows do not fill the span of a swizzle, as gaps are left
+// between them.
 func (m *TensorMap) Check() error {
 	rank := len(m.Dims)
 	switch {

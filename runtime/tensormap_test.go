@@ -23,8 +23,8 @@ func TestTensorMapCheck(t *testing.T) {
 		{"no dims", func(m *TensorMap) { m.Dims = nil }, "0 dimensions"},
 		{"six dims", func(m *TensorMap) { m.Dims = make([]uint64, 6) }, "6 dimensions"},
 		{"a dim of 0", func(m *TensorMap) { m.Dims[1], m.Strides[0] = 0, 0 }, ""},
-		{"the largest dim", func(m *TensorMap) { m.Dims[1] = 1 << 32 }, ""},
-		{"a larger dim", func(m *TensorMap) { m.Dims[1] = 1<<32 + 1 }, "4294967297 elements in dimension 1"},
+		{"the largest dim", func(m *TensorMap) { m.Dims[1] = 1 << 31 }, ""},
+		{"a larger dim", func(m *TensorMap) { m.Dims[1] = 1<<31 + 1 }, "2147483649 elements in dimension 1"},
 		{"strides", func(m *TensorMap) { m.Strides = nil }, "0 strides"},
 		{"a stride of 0", func(m *TensorMap) { m.Strides[0] = 0 }, "a stride of 0"},
 		{"an odd stride", func(m *TensorMap) { m.Strides[0] = 136 }, "a stride of 136"},
@@ -63,7 +63,7 @@ func TestTensorMapArgument(t *testing.T) {
 		{"extent", func(a *Arg) { a.Size-- }, "1024 bytes in memory of 1023"},
 		{"empty", func(a *Arg) { a.Map.Dims[0], a.Size = 0, 0 }, ""},
 		{"beyond all counting", func(a *Arg) {
-			a.Map.Dims = []uint64{1 << 32, 1 << 32}
+			a.Map.Dims = []uint64{1 << 31, 1 << 31}
 			a.Map.Strides[0] = plan.MaxMapStride &^ 15
 		}, "9223372036854775807 bytes"},
 	} {
@@ -80,7 +80,7 @@ func TestTensorMapArgument(t *testing.T) {
 	if got := m.Extent(); got != 4*128+128 {
 		t.Errorf("the extent of 5 rows is %d", got)
 	}
-	m.Dims, m.Strides = []uint64{1, 1 << 32, 1 << 32}, []uint64{1 << 31, 1 << 31}
+	m.Dims, m.Strides = []uint64{1, 1 << 31, 1 << 31}, []uint64{1 << 32, 1 << 32}
 	if got := m.Extent(); got != math.MaxInt64 {
 		t.Errorf("the extent of too much is %d", got)
 	}

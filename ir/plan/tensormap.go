@@ -22,10 +22,10 @@ type TensorMap struct {
 	Swizzle int      `json:"swizzle,omitempty"` // bytes of the span that is mixed in shared memory: 0, 32, 64 or 128
 }
 
-// Limits of tensor maps, which are the CUDA driver's.
+// Limits of tensor maps, which are the CUDA driver's, but for dims: it takes 2³² elements.
 const (
 	MaxMapRank   = 5
-	MaxMapDim    = 1 << 32   // elements
+	MaxMapDim    = 1 << 31   // elements: coordinates are signed, of 32 bits
 	MaxMapStride = 1<<40 - 1 // bytes
 	MaxMapBox    = 256       // elements, of each dimension
 	MapAlignment = 16        // bytes, of addresses, strides and the innermost extent of a box

@@ -99,8 +99,8 @@ var mapFaults = []struct {
 	{"P23", "stride", []string{`"strides":["2*k"]`, `"strides":["2*k + 16"]`}, []string{"argument 2", "rows = 4096"}},
 	{"P23", "stride of nothing", []string{`"strides":["2*k"],"box":[64,256]`, `"strides":["0"],"box":[64,256]`}, []string{"argument 3", "0 is not in 16.."}},
 	{"P23", "negative dim", []string{`["k","256"]`, `["k","-1"]`}, []string{"argument 3"}},
-	{"P23", "large dim", []string{`["k","256"]`, `["k","4294967297"]`}, []string{"argument 3", "4294967297"}},
-	{"P23", "beyond counting", []string{`["k","256"],"strides":["2*k"]`, `["4294967296","4294967296"],"strides":["1099511627760"]`}, []string{"argument 3", "leaves"}},
+	{"P23", "large dim", []string{`["k","256"]`, `["k","2147483649"]`}, []string{"argument 3", "2147483649"}},
+	{"P23", "beyond counting", []string{`["k","256"],"strides":["2*k"]`, `["2147483648","2147483648"],"strides":["1099511627760"]`}, []string{"argument 3", "leaves"}},
 }
 
 func TestVerifyMaps(t *testing.T) {
