@@ -29,7 +29,7 @@ for model in gpt2_tiny llama_tiny mixtral_tiny mobilenet_v3_small mlp_joint llam
 	agree $model dp="$ranks" dp:fsdp fsdp
 	agree $model tp="$ranks" tp:tp tp
 	agree $model tp="$ranks" tp:tp+sp tp_sp
-	[ "$ranks" -lt 4 ] || agree $model dp=$((ranks / 2)),tp=2 dp:fsdp,tp:tp fsdp_tp
+	agree $model dp=$((ranks / 2)),tp=2 dp:fsdp,tp:tp fsdp_tp
 done
 agree mixtral_tiny ep="$ranks" ep:ep ep
 [ "${ONLY:-}" != agree ] || exit 0
