@@ -118,7 +118,7 @@ func (w *viewProgram) text() string {
 
 // symbol declares a dim, and gives it a size in each run.
 func (w *viewProgram) symbol(name string, multiple int, sizes ...int64) ir.Dim {
-	low, high := slices.Min(sizes), int64(1000)
+	low, high := slices.Min(sizes), pick(w.r, int64(1000), 1000, 1<<33) // the last: places are of 64 bits
 	line := fmt.Sprintf("dim %s in %d..%d", name, low, high/int64(multiple)*int64(multiple))
 	if multiple > 1 {
 		line += fmt.Sprintf(" multiple %d", multiple)
@@ -153,6 +153,12 @@ func (w *viewProgram) operand(dtype string, shape []ir.Dim) string {
 	w.inputs = append(w.inputs, fmt.Sprintf("%s \"%s\": %s%s", at, at[1:], dtype, ir.DimList(shape)))
 	w.styles[at[1:]] = "few"
 	return value
+}
+
+// last is the name of the last input.
+func (w *viewProgram) last() string {
+	name, _, _ := strings.Cut(w.inputs[len(w.inputs)-1], " ")
+	return name[1:]
 }
 
 // step is an operation whose result has a shape, and the shape of its operand.
@@ -268,6 +274,9 @@ func (w *viewProgram) product() {
 	a, b := w.operand(dtype, x), ""
 	if b = w.operand(dtype, y); slices.EqualFunc(x, y, ir.Dim.Equal) && r.IntN(3) == 0 {
 		b = a
+	}
+	if r.IntN(6) == 0 { // what is beyond an operand must not meet infinities
+		w.styles[w.last()] = "fewspecial"
 	}
 	to := pick(r, dtype, dtype, "f32")
 	shape := slices.Concat(batch, inOrder(m, xa[len(batch):]), inOrder(n, ya[len(batch):]))

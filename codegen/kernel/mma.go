@@ -340,10 +340,10 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 }
 
 // eachRun stores the runs of a slab, some at a time. Single elements are stored in a loop where ptxas would have no registers for all their places:
-// beside the sums of the next tile, or what an epilogue reads.
+// of 64 bits, or beside the sums of the next tile or what an epilogue reads.
 func (c *mma) eachRun(g *group, runs, run int, store func(from *Expr, count int)) {
 	b := c.ev.b
-	much := c.s.WarpM > slabRows || c.staged() == ir.F32 && len(g.region.Params) > 2
+	much := c.s.WarpM > slabRows || b.Index == ir.I64 || c.staged() == ir.F32 && len(g.region.Params) > 2
 	if run > 1 || c.s.Blocks == 0 || !much {
 		store(b.Idx(0), runs)
 		return
