@@ -36,11 +36,12 @@ import (
 //	V16  A scatter kernel whose result has the place of the operand that it updates, or an all_reduce that has its
 //	     operand's, is the last to use that operand; a parameter is only written over where its successor, the new
 //	     value of the state or the next one that a while carries, has its place; nor does another value lie in an input.
+//	V18  A kernel whose schedule has bulk copies multiplies matrices that these can bring from memory (CopiesInBulk).
 
 // maxViolations is where the verifier stops counting.
 const maxViolations = 20
 
-// Verify checks a program against the rules V1 to V16 and returns what breaks them as one
+// Verify checks a program against the rules V1 to V18 and returns what breaks them as one
 // error: W3010 diagnostics, each with the place of the operation. It takes time linear in the
 // program and the memory plan. After a pass, an error is a bug of that pass.
 func Verify(p *Program) error {
@@ -388,6 +389,9 @@ func (v *verifier) op(op *Op, depth, isolated int) bool {
 			return false
 		}
 		ok = v.block(r, depth+1, inner) && ok
+	}
+	if a, is := op.Attrs.(*KernelAttrs); is && len(op.Regions) == 1 && len(v.errs) == 0 && (a.Schedule.Bulk || a.Warpgroup.Bulk) && !CopiesInBulk(v.p, v.e, op.Regions[0]) {
+		v.opFail(op, "V18", "its schedule has bulk copies, which cannot bring what it multiplies")
 	}
 	return ok
 }

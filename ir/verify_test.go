@@ -64,6 +64,7 @@ var violations = []struct {
 		damage: func(p *Program) { p.Entries[0].Body.Ops[0].Kind = 250 }},
 	{rule: "V10: %1 = if: a region is missing", text: `entry f(%0 "p": i1[]) { %1: i1[] = if(%0) do { yield %0 } { yield %0 } return }`,
 		damage: func(p *Program) { p.Entries[0].Body.Ops[0].Regions[1] = nil }},
+	{rule: "V18: %2 = kernel: its schedule has bulk copies", text: `entry f(%0 "x": f32[8, 64], %1 "w": f32[8, 64]) { %2: f32[8, 8] = kernel(%0, %1) {group = contract, schedule = {threads = 128}, warpgroup = {threads = 384, bulk = true}} do (%3: f32[8, 64], %4: f32[8, 64]) { %5: f32[8, 8] = dot_general(%3, %4) {lhs_contract = [1], rhs_contract = [1], to = f32} yield %5 } return %2 "y" }`},
 	{rule: "V11: %1 = abs: results are [f32[2]], should be [f32[]]", text: `entry f(%0 "x": f32[]) { %1: f32[] = abs(%0) return }`,
 		damage: func(p *Program) { p.Entries[0].Types[1] = TensorOf(F32, Const(2)) }},
 	{rule: "V11: %1 = abs: 2 operands", text: `entry f(%0 "x": f32[]) { %1: f32[] = abs(%0) return }`,
