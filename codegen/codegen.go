@@ -216,9 +216,7 @@ func (l *lowerer) dims(pl *plan.Plan) []plan.Dim {
 			for _, a := range s.Launch.Args {
 				note(a.Value)
 				if a.Map != nil {
-					note(a.Map.Offset)
-					note(a.Map.Dims...)
-					note(a.Map.Strides...)
+					a.Map.Visit(func(d ir.Dim) { note(d) })
 				}
 			}
 		}

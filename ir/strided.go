@@ -171,15 +171,15 @@ func MatrixOf(e *Entry, region *Block, dot *Op, i int) (Matrix, bool) {
 // AlongK tells whether neighbours in what is summed over are adjacent in memory.
 func (m Matrix) AlongK() bool { return len(m.K) > 0 && m.K[len(m.K)-1].Stride.Is(1) }
 
-// BulkDepth is the number of elements of what a product sums over that bulk copies bring at a time.
-const BulkDepth = 64
+// bulkDepth is the number of elements of what a product sums over that bulk copies bring at a time.
+const bulkDepth = 64
 
 // mapDims is the number of dims that a tensor map has room for.
 const mapDims = 5
 
 // CopiesInBulk tells whether bulk copies (TMA) can bring the operands of a region's product or attention of half types to shared memory: both
 // of a dot_general, or keys and values. They must be matrices in memory whose start and distances are multiples of 16 bytes; what a product
-// sums over must not be empty, and where it lies in several places, each must have a multiple of BulkDepth.
+// sums over must not be empty, and where it lies in several places, each must have a multiple of bulkDepth.
 func CopiesInBulk(p *Program, e *Entry, region *Block) bool {
 	at := slices.IndexFunc(region.Ops, func(op *Op) bool { return op.Kind == OpDotGeneral || op.Kind == OpAttention })
 	if at < 0 || e.Type(region.Ops[at].Operands[0]).DType.Size() != 2 {
@@ -202,7 +202,7 @@ func CopiesInBulk(p *Program, e *Entry, region *Block) bool {
 				return false
 			}
 			last := len(m.K) - 1
-			if Product(Sizes(m.K)).Bounds(p.Range).Min < 1 || last > 0 && !m.K[last].Size.DivisibleBy(BulkDepth, p.Divisor) {
+			if Product(Sizes(m.K)).Bounds(p.Range).Min < 1 || last > 0 && !m.K[last].Size.DivisibleBy(bulkDepth, p.Divisor) {
 				return false
 			}
 			inner, outer, offset = []Extent{m.Rows[0], m.K[last]}, append([][]Extent{m.K[:last]}, m.Batch...), m.Offset
@@ -219,7 +219,7 @@ func CopiesInBulk(p *Program, e *Entry, region *Block) bool {
 
 // fitsMap tells whether a tensor map describes rows and what lies around them.
 func fitsMap(p *Program, offset Dim, rows Extent, outer []Extent) bool {
-	apart := Apart(outer)
+	apart := apartOf(outer)
 	for _, x := range append(apart, rows, Extent{Stride: offset}) {
 		if !x.Stride.DivisibleBy(8, p.Divisor) {
 			return false
@@ -228,8 +228,8 @@ func fitsMap(p *Program, offset Dim, rows Extent, outer []Extent) bool {
 	return len(apart)+2 <= mapDims
 }
 
-// Apart are the extents that lie in several places: not what was broadcast.
-func Apart(extents []Extent) []Extent {
+// apartOf are the extents that lie in several places: not what was broadcast.
+func apartOf(extents []Extent) []Extent {
 	return slices.DeleteFunc(slices.Clone(extents), func(x Extent) bool { return x.Stride.Is(0) })
 }
 

@@ -19,17 +19,17 @@ func (a *attention) bulkTilesOfTurns(count *Expr) (arrived func(i *Expr)) {
 	start := func(values int64, i *Expr) {
 		t := operands[values].tile
 		_, stage := b.DivMod(i, b.Idx(2))
-		b.Do("mbarrier.arrive.expect_tx.shared::cta.b64", full(values, stage), b.Int(ir.I32, int64(t.width*t.height*t.dtype.Size())))
+		b.expectTiles(full(values, stage), t)
 		operands[values].copyTile(stage, b.Idx(0), b.Mul(i, b.Idx(int64(t.height))), places[values], full(values, stage))
 	}
 	await := func(values int64, i *Expr) {
 		round, stage := b.DivMod(i, b.Idx(2))
 		_, odd := b.DivMod(round, b.Idx(2))
-		b.Do("mbarrier.wait.parity", full(values, stage), b.FromIndex(odd, ir.I32))
+		b.awaitPhase(full(values, stage), b.FromIndex(odd, ir.I32))
 	}
 	b.If(copying, func() {
 		for i := range int64(4) {
-			b.Do("mbarrier.init.shared::cta.b64", b.Address(barriers, b.Idx(i)), b.Int(ir.I32, 1))
+			b.openBarrier(b.Address(barriers, b.Idx(i)), 1)
 		}
 		b.Do("fence.mbarrier_init.release.cluster")
 		start(0, b.Idx(0))

@@ -23,15 +23,14 @@ type TensorMap struct {
 type bulkOperand struct {
 	tile      *sharedTile
 	tensorMap *Expr
-	outer     []ir.Extent // around rows and columns
-	order     []int       // of rows (0) and outer extents (1 and on) in the tensor map, after columns
+	order     []int // of rows (0) and outer extents (1 and on) in the tensor map, after columns
 }
 
 // bulkOperand adds the tensor map of a tile's operand: columns are adjacent in memory, rows apart, and outer extents say where the
 // matrix is. A GPU wants strides that grow: rows and outer extents come in their order, where that is known.
 func (g *group) bulkOperand(t *sharedTile, param ir.Value, offset ir.Dim, columns, rows ir.Extent, outer []ir.Extent) *bulkOperand {
 	b, size := g.ev.b, int64(t.dtype.Size())
-	o := &bulkOperand{tile: t, outer: outer}
+	o := &bulkOperand{tile: t}
 	all := append([]ir.Extent{rows}, outer...)
 	known := true
 	for i, x := range all {
@@ -84,3 +83,20 @@ func (o *bulkOperand) copyTile(stage, column, row *Expr, outer []*Expr, full *Ex
 		b.Do(name, append(args, full)...)
 	}
 }
+
+// openBarrier makes 8 bytes of shared memory a barrier whose phases end with some arrivals.
+func (b *Builder) openBarrier(barrier *Expr, arrivals int64) {
+	b.Do("mbarrier.init.shared::cta.b64", barrier, b.Int(ir.I32, arrivals))
+}
+
+// expectTiles arrives at a barrier whose phase then lasts until the bytes of tiles are there.
+func (b *Builder) expectTiles(barrier *Expr, tiles ...*sharedTile) {
+	bytes := 0
+	for _, t := range tiles {
+		bytes += t.width * t.height * t.dtype.Size()
+	}
+	b.Do("mbarrier.arrive.expect_tx.shared::cta.b64", barrier, b.Int(ir.I32, int64(bytes)))
+}
+
+// awaitPhase waits until a barrier is past the phase of a parity.
+func (b *Builder) awaitPhase(barrier, parity *Expr) { b.Do("mbarrier.wait.parity", barrier, parity) }

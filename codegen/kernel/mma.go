@@ -234,13 +234,21 @@ func (c *mma) matrixTF32(t *mmaTile, stage, row *Expr, k int, lhs bool) []*Expr 
 // slabRows is the number of a warp's rows that go through shared memory together at the end.
 const slabRows = 16
 
+// multiplying is the number of warps that multiply: all but a last warpgroup that copies.
+func (c *mma) multiplying() int {
+	if c.s.Bulk {
+		return c.s.Threads/32 - 4
+	}
+	return c.s.Threads / 32
+}
+
 // overTiles tells whether results leave through the memory of the operands' tiles: not where the next ones arrive there meanwhile.
-func (c *mma) overTiles() bool { return c.lhs.panels && c.s.Blocks == 0 }
+func (c *mma) overTiles() bool { return c.lhs.panels && !c.s.Bulk }
 
 // staged is the type in which results go through shared memory. Beside tiles of operands there is little: there half types are rounded
 // before.
 func (c *mma) staged() ir.DType {
-	if to := c.ev.entry.Type(c.op.Results[0]).DType; c.s.Blocks > 0 && to.Size() == 2 {
+	if to := c.ev.entry.Type(c.op.Results[0]).DType; c.s.Bulk && to.Size() == 2 {
 		return to
 	}
 	return ir.F32
@@ -274,10 +282,7 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	b, s := c.ev.b, c.s
 	slab := c.slabColumns()
 	pitch := c.stagePitch()
-	warps := int64(s.Threads / 32)
-	if s.Blocks > 0 {
-		warps -= 4 // the last warpgroup copies
-	}
+	warps := int64(c.multiplying())
 	stage := b.SharedArray(c.staged(), warps*slabRows*pitch)
 	if stage.DType != ir.F32 {
 		sums = c.ev.finishContraction(c.op, c.accumulator, sums)
@@ -292,7 +297,7 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	together := func() { b.Do("bar.warp.sync", b.Int(ir.I32, -1)) }
 	for m := 0; m < s.WarpM; m += slabRows {
 		for first := 0; first < s.WarpN; first += slab {
-			if m+first > 0 || c.s.Blocks > 0 {
+			if m+first > 0 || c.s.Bulk {
 				together()
 			}
 			for n := 0; n < slab; n += 8 {
@@ -344,7 +349,7 @@ func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
 func (c *mma) eachRun(g *group, runs, run int, store func(from *Expr, count int)) {
 	b := c.ev.b
 	much := c.s.WarpM > slabRows || b.Index == ir.I64 || c.staged() == ir.F32 && len(g.region.Params) > 2
-	if run > 1 || c.s.Blocks == 0 || !much {
+	if run > 1 || !c.s.Bulk || !much {
 		store(b.Idx(0), runs)
 		return
 	}

@@ -83,9 +83,6 @@ func (c *bulk) notBefore(parity, lane *Expr) *Expr {
 	return b.Add(lane, b.ToIndex(b.Arith(LShr, ir.I32, parity, b.Int(ir.I32, 1)), true)).ranged(0, 31)
 }
 
-// multiplying is the number of warps that multiply: all but a last warpgroup.
-func (c *bulk) multiplying() int { return c.s.Threads/32 - 4 }
-
 // warpsOfTile is the number of warps that compute a tile together.
 func (c *bulk) warpsOfTile() int { return c.s.TileM / c.s.WarpM * (c.s.TileN / c.s.WarpN) }
 
@@ -145,18 +142,15 @@ func (c *bulk) place(t *Expr) {
 func (c *bulk) openBarriers() {
 	b, s := c.ev.b, c.s
 	c.barriers = b.SharedArray(ir.I64, int64(2*s.Stages)+c.turns)
-	open := func(barrier *Expr, arrivals int64) {
-		b.Do("mbarrier.init.shared::cta.b64", barrier, b.Int(ir.I32, arrivals))
-	}
 	warps := int64(c.warpsOfTile())
 	b.If(b.Cmp(EQ, b.ThreadIndex(), b.Idx(0)), func() {
 		for stage := range s.Stages {
-			open(c.full(b.Idx(int64(stage))), 1)
-			open(c.empty(b.Idx(int64(stage))), warps)
+			b.openBarrier(c.full(b.Idx(int64(stage))), 1)
+			b.openBarrier(c.empty(b.Idx(int64(stage))), warps)
 		}
 		for turn := range c.turns {
 			if c.turns > 1 {
-				open(c.began(b.Idx(turn)), warps)
+				b.openBarrier(c.began(b.Idx(turn)), warps)
 			}
 		}
 		b.Do("fence.mbarrier_init.release.cluster")
@@ -181,7 +175,7 @@ func (c *bulk) began(turn *Expr) *Expr {
 // the buffers from the next, but not from the one after.
 func (c *bulk) awaitTurn(parity *Expr) {
 	if c.turns > 1 {
-		c.ev.b.Do("mbarrier.wait.parity", c.began(c.turn), parity)
+		c.ev.b.awaitPhase(c.began(c.turn), parity)
 	}
 }
 
@@ -224,11 +218,10 @@ func (c *bulk) depth() *Expr { return c.ev.b.Size(c.kTotal.CeilDiv(int64(c.s.Til
 // copyTiles starts the copies for a tile of the result; carried are the next buffer and the parity of its barrier.
 func (c *bulk) copyTiles(carried []*Expr) []*Expr {
 	b, s := c.ev.b, c.s
-	bytes := int64(c.lhs.width*c.lhs.height+c.rhs.width*c.rhs.height) * int64(c.dtype.Size())
 	return c.ev.loop(b.Idx(0), c.depth(), b.Idx(1), carried, func(i *Expr, carried []*Expr) []*Expr {
 		stage := carried[0]
-		b.Do("mbarrier.wait.parity", c.empty(stage), carried[1])
-		b.Do("mbarrier.arrive.expect_tx.shared::cta.b64", c.full(stage), b.Int(ir.I32, bytes))
+		b.awaitPhase(c.empty(stage), carried[1])
+		b.expectTiles(c.full(stage), c.lhs.sharedTile, c.rhs.sharedTile)
 		k := b.Mul(i, b.Idx(int64(s.TileK)))
 		c.copyOperand(0, c.lhs, c.firstM, k, stage)
 		c.copyOperand(1, c.rhs, c.firstN, k, stage)
@@ -267,7 +260,7 @@ func (c *bulk) multiplyTiles(carried []*Expr) (sums, turn []*Expr) {
 	}
 	out := ev.loop(b.Idx(0), c.depth(), b.Idx(1), init, func(i *Expr, carried []*Expr) []*Expr {
 		stage, parity := carried[last], carried[last+1]
-		b.Do("mbarrier.wait.parity", c.full(stage), parity)
+		b.awaitPhase(c.full(stage), parity)
 		b.Do("wgmma.fence.sync.aligned")
 		x := make([]*Expr, len(lhs))
 		for i := range x {

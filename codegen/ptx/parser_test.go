@@ -188,7 +188,6 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// headerText has the directives that stand outside of bodies.
 // TestPhaseWait: a label may stand at the end of a scope, and in each scope again; a sink is an operand.
 func TestPhaseWait(t *testing.T) {
 	row, _ := Lookup("mbarrier.wait.parity")
@@ -208,6 +207,7 @@ func TestPhaseWait(t *testing.T) {
 	}
 }
 
+// headerText has the directives that stand outside of bodies.
 const headerText = `.version 8.3
 .target sm_90a, debug
 .address_size 64

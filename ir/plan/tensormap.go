@@ -40,8 +40,8 @@ func (m *TensorMap) elementSize() int64 {
 	return int64(dtype.Size())
 }
 
-// dims visits the expressions of the map.
-func (m *TensorMap) dims(visit func(ir.Dim)) {
+// Visit visits the expressions of the map.
+func (m *TensorMap) Visit(visit func(ir.Dim)) {
 	visit(m.Offset)
 	for _, list := range [][]ir.Dim{m.Dims, m.Strides} {
 		for _, d := range list {
@@ -73,7 +73,7 @@ func (v *verifier) tensorMaps(place string, l *Launch) {
 			v.fail(21, place, "argument %d is a tensor map of buffer %d, which the launch writes", k, a.Buffer)
 		}
 		faults := len(v.faults)
-		m.dims(func(d ir.Dim) { v.declared(place, d) })
+		m.Visit(func(d ir.Dim) { v.declared(place, d) })
 		v.mapForm(place, k, m)
 		if len(v.faults) == faults {
 			v.inside(place, k, l, a)

@@ -186,7 +186,7 @@ func (u *uniformity) passed(l *Launch) (s axisSet) {
 	for _, a := range l.Args {
 		s |= u.coordinates(a.Value)
 		if a.Map != nil {
-			a.Map.dims(func(d ir.Dim) { s |= u.coordinates(d) })
+			a.Map.Visit(func(d ir.Dim) { s |= u.coordinates(d) })
 		}
 	}
 	return s

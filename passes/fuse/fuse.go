@@ -166,11 +166,12 @@ func (f *fuser) grow(root int) {
 		if g.members[j] || g.refused[j] != "" {
 			continue
 		}
-		if reason := f.refuse(g, j); reason != "" {
+		shared := !f.repeatable(j) && !f.exclusive(g, j)
+		if reason := f.refuse(g, j, shared); reason != "" {
 			g.refused[j] = reason
 			continue
 		}
-		if !f.repeatable(j) && !f.exclusive(g, j) {
+		if shared {
 			g.also, f.stored[j] = append(g.also, j), true
 		}
 		f.join(g, j)
@@ -244,8 +245,8 @@ func (f *fuser) repeatable(i int) bool {
 }
 
 // refuse gives the reason for which j cannot join g; empty when it can, and then g has the kind
-// that j makes of it.
-func (f *fuser) refuse(g *group, j int) string {
+// that j makes of it. shared: others need its value too.
+func (f *fuser) refuse(g *group, j int, shared bool) string {
 	op := f.ops[j]
 	if standsAlone(op) || len(op.Results) != 1 {
 		return "control flow, collectives and operations with several results are steps of their own"
@@ -253,7 +254,7 @@ func (f *fuser) refuse(g *group, j int) string {
 	if len(g.members) >= maxOps {
 		return fmt.Sprintf("the kernel has %d operations already", len(g.members))
 	}
-	if !f.repeatable(j) && !f.exclusive(g, j) && !f.storesToo(g, j) {
+	if shared && !f.storesToo(g, j) {
 		return "its value is needed elsewhere too"
 	}
 	if f.operandCount(g, j) > maxOperands {
