@@ -25,6 +25,7 @@ type Binding struct {
 	bound    *plan.Bound
 	pointers []Pointer // by buffer
 	owned    []Pointer // to free with the binding
+	window   Pointer   // the arena, where the communicator gave it
 	work     block
 	held     bool // given out by Bind: nobody else may use it
 	released bool
@@ -223,16 +224,22 @@ func (s *Session) dropOldest() (bool, error) {
 	return true, b.release()
 }
 
-// alloc allocates device memory, giving up old bindings for it where it must.
+// alloc allocates device memory, giving up old bindings for it where it must, and may: where ranks make windows
+// together, all have the same bindings.
 func (s *Session) alloc(size int64, what string) (Pointer, error) {
 	for {
 		at, err := s.device.Alloc(size)
 		if err == nil {
 			return at, nil
 		}
-		if dropped, e := s.dropOldest(); e != nil {
-			return 0, e
-		} else if !dropped {
+		dropped := false
+		if s.windows() == nil {
+			var e error
+			if dropped, e = s.dropOldest(); e != nil {
+				return 0, e
+			}
+		}
+		if !dropped {
 			return 0, diag.Errorf(diag.RunMemory, what, "no device memory for %d bytes: %v", size, err).Because(err)
 		}
 	}
@@ -302,7 +309,7 @@ func (l block) each(visit func(*stretch)) {
 // replaces without reading; else memory of the binding's own.
 func (b *Binding) place() error {
 	p, s := b.entry.plan, b.session
-	arena, err := b.alloc(b.bound.Arena, "scratch memory")
+	arena, err := b.scratch()
 	if err != nil {
 		return err
 	}
@@ -401,6 +408,9 @@ func (b *Binding) release() error {
 	b.session.tracer.forget(b)
 	for _, at := range b.owned {
 		errs = append(errs, b.session.device.Free(at))
+	}
+	if b.window != 0 {
+		errs = append(errs, b.session.options.Communicator.(WindowCommunicator).CloseWindow(b.window))
 	}
 	return errors.Join(errs...)
 }

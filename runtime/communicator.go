@@ -26,6 +26,20 @@ type Gatherer interface {
 	Gather(ctx context.Context, part []byte) ([][]byte, error)
 }
 
+// WindowCommunicator is a Communicator that can make windows: memory of this rank's device that all ranks reach. It
+// carries collectives between such memory faster.
+type WindowCommunicator interface {
+	Communicator
+	// Windows tells whether the run can have windows. All ranks say the same.
+	Windows() bool
+	// Window allocates size bytes as Device.Alloc does, and makes them a window. All ranks call it at the same
+	// place; layout sums up where in the memory their collectives work. Where the ranks differ in that or in the size,
+	// or one of them has no such memory, none gets any: 0.
+	Window(size int64, layout uint64) (Pointer, error)
+	// CloseWindow gives the memory back. The device must be idle on it. The other ranks need not come.
+	CloseWindow(Pointer) error
+}
+
 // Collective is a collective of a plan with its memory, as one rank issues it.
 type Collective struct {
 	Kind     string // plan.Collective.Kind: all_reduce, ...

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 
 	"weft/ir"
 	"weft/ir/diag"
@@ -60,6 +61,52 @@ func (s *Session) abort(cause error) {
 func (s *Session) captures() bool {
 	c, ok := s.options.Communicator.(GraphCommunicator)
 	return ok && c.Captures() && !s.options.NoGraph
+}
+
+// windows is the communicator where it makes windows, else nil.
+func (s *Session) windows() WindowCommunicator {
+	if w, ok := s.options.Communicator.(WindowCommunicator); ok && w.Windows() && !s.plain {
+		return w
+	}
+	return nil
+}
+
+// scratch allocates the arena: as a window where collectives work in it and all ranks can. Where one of them lacks
+// memory, each gives up its oldest binding: they have the same. With none left, the session makes no more windows.
+func (b *Binding) scratch() (Pointer, error) {
+	for w, layout := b.session.windows(), b.layout(); w != nil && layout != 0; w = b.session.windows() {
+		at, err := w.Window(b.bound.Arena, layout)
+		if at != 0 || err != nil {
+			b.window = at
+			return at, err
+		}
+		dropped, err := b.session.dropOldest()
+		if err != nil {
+			return 0, err
+		}
+		b.session.plain = !dropped
+	}
+	return b.alloc(b.bound.Arena, "scratch memory")
+}
+
+// layout sums up where in the arena collectives with other ranks work; 0 where none does.
+func (b *Binding) layout() uint64 {
+	p, sum := b.entry.plan, fnv.New64a()
+	found := false
+	for _, step := range p.Flat() {
+		c := step.Collective
+		if c == nil || c.Ranks == 1 {
+			continue
+		}
+		found = found || p.Buffers[c.From].Kind == plan.Arena && p.Buffers[c.To].Kind == plan.Arena
+		for _, i := range []int{c.From, c.To} {
+			fmt.Fprintln(sum, i, b.bound.Offsets[i], b.bound.Sizes[i])
+		}
+	}
+	if !found {
+		return 0
+	}
+	return max(sum.Sum64(), 1)
 }
 
 // LeaveOut names a collective of a rank by its number among those of the entry's plan, from 1.

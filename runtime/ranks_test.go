@@ -166,6 +166,71 @@ func TestRanks(t *testing.T) {
 	check(t, err) // wrong inputs end nothing
 }
 
+// windowed is a communicator with so many windows at a time.
+type windowed struct {
+	runtime.Communicator
+	device               runtime.Device
+	most                 int
+	open                 map[runtime.Pointer]bool
+	made, refused, wrong int
+	layouts              map[uint64]bool
+}
+
+func (w *windowed) Windows() bool { return true }
+
+func (w *windowed) Window(size int64, layout uint64) (runtime.Pointer, error) {
+	if len(w.open) == w.most {
+		w.refused++
+		return 0, nil
+	}
+	at, err := w.device.Alloc(size)
+	w.open[at] = true
+	w.layouts[layout] = true
+	w.made++
+	return at, err
+}
+
+func (w *windowed) CloseWindow(at runtime.Pointer) error {
+	if !w.open[at] {
+		w.wrong++
+	}
+	delete(w.open, at)
+	return w.device.Free(at)
+}
+
+// TestWindows has arenas in windows. Where there is no more of them, all ranks give up the binding that was used longest ago, and where there is
+// none to give up they use plain memory from then on.
+func TestWindows(t *testing.T) {
+	inArena := strings.NewReplacer(`"from":2,"to":1,"axes"`, `"from":2,"to":2,"axes"`, `"label":"loss at model.py:4"}}`, `"label":"loss"}},{"copy":{"from":2,"to":1}}`)
+	for _, c := range []struct{ most, made, refused int }{{2, 4, 2}, {0, 0, 1}} {
+		list, windows := members(t, 6, time.Minute, nil), make([]*windowed, 6)
+		for i := range list {
+			windows[i] = &windowed{Communicator: list[i].Communicator, device: list[i].Device, most: c.most, open: map[runtime.Pointer]bool{}, layouts: map[uint64]bool{}}
+			list[i].Communicator = windows[i]
+		}
+		r, err := runtime.OpenRanks(meshArtifact(t, inArena.Replace), list, runtime.Options{})
+		check(t, err)
+		for _, rows := range []int64{2, 4, 2, 6, 8} {
+			x, want := ir.NewTensor(ir.F32, rows, 2), ir.NewTensor(ir.F32, rows, 2)
+			for i := range 2 * rows {
+				x.SetFloat(i, float64(i))
+				want.SetFloat(i, 3*float64(i))
+			}
+			got, err := r.RunContext(context.Background(), "sum", []*ir.Tensor{x})
+			check(t, err)
+			same(t, "y", got.Outputs[0].Whole, want)
+		}
+		_, err = r.RunContext(context.Background(), "gather", nil) // in no arena
+		check(t, err)
+		check(t, r.Close())
+		for rank, w := range windows {
+			if w.made != c.made || w.refused != c.refused || w.wrong != 0 || len(w.open) != 0 || len(w.layouts) != c.made {
+				t.Errorf("rank %d, at most %d: %+v", rank, c.most, *w)
+			}
+		}
+	}
+}
+
 // TestRanksDiffer has ranks with inputs of their own, which their outputs show.
 func TestRanksDiffer(t *testing.T) {
 	r := openRanks(t, members(t, 6, time.Minute, nil))

@@ -49,7 +49,7 @@ func (s *Session) RunContext(ctx context.Context, entry string, inputs []*ir.Ten
 
 // Bind prepares an entry for the sizes of the inputs and uploads these, for runs without
 // transfers: Replay any number of times, Synchronize, Download. The binding keeps its memory
-// until it is closed.
+// until it is closed. Ranks with a Communicator bind and close in the same order.
 func (s *Session) Bind(entry string, inputs []*ir.Tensor) (*Binding, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,6 +54,7 @@ type Session struct {
 	entries  []*entry // of the caller, in the order of the artifact
 	states   map[string]*state
 	names    []string // of states: in the order of the artifact, prepared ones last
+	plain    bool     // makes no more windows
 	bindings []*Binding
 	closed   bool
 

@@ -89,10 +89,8 @@ func openNCCL() (l *ncclLibrary, version int, name string, err error) {
 	if other, ok := environment(os.LookupEnv).get(LibraryVariable); ok {
 		name = other
 	}
-	if _, set := os.LookupEnv(multicastVariable); !set {
-		if err := os.Setenv(multicastVariable, "0"); err != nil {
-			return nil, 0, name, fmt.Errorf("setting %s: %w", multicastVariable, err)
-		}
+	if err := setDefault(multicastVariable, "0"); err != nil {
+		return nil, 0, name, err
 	}
 	if l, err = loadNCCL(name); err == nil {
 		version, err = l.version()
@@ -102,6 +100,17 @@ func openNCCL() (l *ncclLibrary, version int, name string, err error) {
 			Suggest("install NVIDIA's libnccl2 or the wheel nvidia-nccl-cu12, and name the library with %s=/path/to/libnccl.so.2", LibraryVariable)
 	}
 	return l, version, name, nil
+}
+
+// setDefault sets a variable of NCCL where its user has not.
+func setDefault(name, value string) error {
+	if _, set := os.LookupEnv(name); set {
+		return nil
+	}
+	if err := os.Setenv(name, value); err != nil {
+		return fmt.Errorf("setting %s: %w", name, err)
+	}
+	return nil
 }
 
 // NCCL is the communicator of a rank whose collectives NCCL carries between GPUs, on the device's
@@ -114,13 +123,17 @@ type NCCL struct {
 
 	mu      sync.Mutex // held during calls of NCCL
 	comms   map[string]ncclComm
-	order   []string // of comms, as they were made
-	over    bool     // the communicators are gone
+	order   []string                         // of comms, as they were made
+	over    bool                             // the communicators are gone
+	shares  bool                             // all ranks want windows, have a library that makes them, and are on one host
+	refused atomic.Bool                      // NCCL makes no windows after all
+	windows map[runtime.Pointer][]ncclWindow // by their memory, in the order of comms
 	stop    chan struct{}
 	stopped chan struct{}
 
 	module   runtime.Module
 	count    runtime.Kernel
+	between  runtime.Kernel  // goes before collectives, see firstOrdered
 	counters runtime.Pointer // two of 4 bytes: collectives that have finished, on the session's stream and beside
 	mapped   []byte          // what they are, where the host reads it
 	shown    runtime.Pointer // the same for the device
@@ -128,8 +141,9 @@ type NCCL struct {
 }
 
 var (
-	_ runtime.GraphCommunicator = (*NCCL)(nil)
-	_ runtime.Gatherer          = (*NCCL)(nil)
+	_ runtime.GraphCommunicator  = (*NCCL)(nil)
+	_ runtime.Gatherer           = (*NCCL)(nil)
+	_ runtime.WindowCommunicator = (*NCCL)(nil)
 )
 
 //go:embed count.ptx
@@ -143,7 +157,7 @@ func (p *Peers) NCCL(ctx context.Context, device GPU, over []Over) (*NCCL, error
 		p.Abort(err)
 		return nil, err
 	}
-	n := &NCCL{peers: p, device: device, library: library, version: version, comms: map[string]ncclComm{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+	n := &NCCL{peers: p, device: device, library: library, version: version, comms: map[string]ncclComm{}, windows: map[runtime.Pointer][]ncclWindow{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if err := n.prepare(ctx, over); err != nil {
 		p.Abort(err)
 		n.abandon()
@@ -171,6 +185,12 @@ func (n *NCCL) prepare(ctx context.Context, over []Over) (err error) {
 		return err
 	}
 	if n.count, err = n.module.Kernel("weft_count"); err != nil {
+		return err
+	}
+	if n.between, err = n.module.Kernel("weft_order"); err != nil {
+		return err
+	}
+	if err := n.shareMemory(ctx); err != nil {
 		return err
 	}
 	for i, o := range over {
@@ -214,31 +234,33 @@ func (n *NCCL) join(ctx context.Context, number int64, over Over) error {
 		wishes = append(wishes, [wishSize]byte(part[ncclIDSize:]))
 	}
 	least := leastCTAs(wishes)
-	// This call returns when all ranks of the group are in it, and cannot be interrupted: where they do not come, the
-	// thread is left in it, and the process ends.
 	c.Kind, c.Label = "ncclCommInitRank", ""
-	p.enter(c)
-	type result struct {
-		comm ncclComm
-		err  error
+	var made ncclComm
+	err = n.together(ctx, c, func() (err error) {
+		made, err = n.library.init(len(group), id, int(position), least, maxCTAs(n.version))
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	done := make(chan result, 1)
-	go func() {
-		var r result
-		r.err = n.device.Do(func() (err error) {
-			r.comm, err = n.library.init(len(group), id, int(position), least, maxCTAs(n.version))
-			return err
-		})
-		done <- r
-	}()
+	n.comms[key] = made
+	n.order = append(n.order, key)
+	return nil
+}
+
+// together makes a call of NCCL that returns when all ranks of the group are in it, and cannot be interrupted: where
+// they do not come, the thread is left in it, and the process ends.
+func (n *NCCL) together(ctx context.Context, c runtime.Collective, call func() error) error {
+	p := n.peers
+	p.enter(c)
+	done := make(chan error, 1)
+	go func() { done <- n.device.Do(call) }()
 	select {
-	case r := <-done:
-		p.exit(c, r.err == nil)
-		if r.err != nil {
-			return n.fault(r.err)
+	case err := <-done:
+		p.exit(c, err == nil)
+		if err != nil {
+			return n.fault(err)
 		}
-		n.comms[key] = r.comm
-		n.order = append(n.order, key)
 		return nil
 	case <-p.ended:
 		return p.failure()
@@ -269,6 +291,11 @@ func (n *NCCL) Collective(ctx context.Context, s runtime.Stream, c runtime.Colle
 	}
 	if err := n.local(s, c); err != nil {
 		return err
+	}
+	if n.shares && n.version < firstOrdered {
+		if err := n.device.Launch(s, runtime.Launch{Kernel: n.between, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Label: "order before a window"}); err != nil {
+			return err
+		}
 	}
 	n.mu.Lock()
 	comm, ok := n.comms[groupKey(c.Axes)]
@@ -488,6 +515,9 @@ func (n *NCCL) Close() error {
 		n.over = true
 		errs = append(errs, n.device.Do(func() error {
 			var errs []error
+			for at := range n.windows {
+				errs = append(errs, n.deregister(at))
+			}
 			for _, key := range n.order {
 				errs = append(errs, n.library.destroy(n.comms[key]))
 			}

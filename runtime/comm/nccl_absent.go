@@ -10,6 +10,9 @@ type ncclLibrary struct{}
 // ncclComm is a communicator of NCCL.
 type ncclComm struct{}
 
+// ncclWindow is memory that the ranks of a communicator reach at each other.
+type ncclWindow *struct{}
+
 var errNoNCCL = errors.New("this weft was built without cgo; use the cuda build: sh runtime/cuda/build.sh")
 
 func loadNCCL(string) (*ncclLibrary, error) { return nil, errNoNCCL }
@@ -34,3 +37,10 @@ func (*ncclLibrary) allGather(_, _ uint64, _ int64, _ ncclType, _ ncclComm, _ ui
 func (*ncclLibrary) send(uint64, int64, int, ncclComm, uintptr) error { return errNoNCCL }
 func (*ncclLibrary) recv(uint64, int64, int, ncclComm, uintptr) error { return errNoNCCL }
 func (*ncclLibrary) grouped(func() error) error                       { return errNoNCCL }
+func (*ncclLibrary) hasWindows() bool                                 { return false }
+func (*ncclLibrary) memAlloc(int64) (uint64, error)                   { return 0, errNoNCCL }
+func (*ncclLibrary) memFree(uint64) error                             { return errNoNCCL }
+func (*ncclLibrary) window(ncclComm, uint64, int64) (ncclWindow, error) {
+	return nil, errNoNCCL
+}
+func (*ncclLibrary) windowEnd(ncclComm, ncclWindow) error { return errNoNCCL }

@@ -38,6 +38,10 @@ typedef struct {
 	int (*Recv)(void *, size_t, int, int, void *, void *);
 	int (*GroupStart)(void);
 	int (*GroupEnd)(void);
+	int (*MemAlloc)(void **, size_t); // since 2.19; may be NULL
+	int (*MemFree)(void *); // the same
+	int (*CommWindowRegister)(void *, void *, size_t, void **, int); // since 2.27; may be NULL
+	int (*CommWindowDeregister)(void *, void *); // the same
 } weft_nccl;
 
 // weft_nccl_open loads the library. It returns NULL, or why it could not.
@@ -63,6 +67,10 @@ static const char *weft_nccl_open(const char *file, weft_nccl *n) {
 		{(void **)&n->Recv, "ncclRecv", 1},
 		{(void **)&n->GroupStart, "ncclGroupStart", 1},
 		{(void **)&n->GroupEnd, "ncclGroupEnd", 1},
+		{(void **)&n->MemAlloc, "ncclMemAlloc", 0},
+		{(void **)&n->MemFree, "ncclMemFree", 0},
+		{(void **)&n->CommWindowRegister, "ncclCommWindowRegister", 0},
+		{(void **)&n->CommWindowDeregister, "ncclCommWindowDeregister", 0},
 	};
 	for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
 		*list[i].slot = dlsym(library, list[i].name);
@@ -102,6 +110,17 @@ static int weft_recv(weft_nccl *n, uint64_t to, size_t count, int peer, void *c,
 }
 static int weft_group_start(weft_nccl *n) { return n->GroupStart(); }
 static int weft_group_end(weft_nccl *n) { return n->GroupEnd(); }
+static int weft_mem_alloc(weft_nccl *n, uint64_t *at, size_t size) {
+	void *p = NULL;
+	int result = n->MemAlloc(&p, size);
+	*at = (uint64_t)p;
+	return result;
+}
+static int weft_mem_free(weft_nccl *n, uint64_t at) { return n->MemFree((void *)at); }
+static int weft_window(weft_nccl *n, void *c, uint64_t at, size_t size, void **window) {
+	return n->CommWindowRegister(c, (void *)at, size, window, 1); // 1: NCCL_WIN_COLL_SYMMETRIC
+}
+static int weft_window_end(weft_nccl *n, void *c, void *window) { return n->CommWindowDeregister(c, window); }
 */
 import "C"
 
@@ -116,6 +135,9 @@ type ncclLibrary struct{ table *C.weft_nccl }
 
 // ncclComm is a communicator of NCCL: ncclComm_t.
 type ncclComm unsafe.Pointer
+
+// ncclWindow is memory that the ranks of a communicator reach at each other: ncclWindow_t.
+type ncclWindow unsafe.Pointer
 
 // loadNCCL loads the library of a name.
 func loadNCCL(name string) (*ncclLibrary, error) {
@@ -207,4 +229,33 @@ func (l *ncclLibrary) grouped(calls func() error) error {
 	}
 	err := calls()
 	return errors.Join(err, l.check("ncclGroupEnd", C.weft_group_end(l.table)))
+}
+
+// hasWindows tells whether the library has the four calls that follow.
+func (l *ncclLibrary) hasWindows() bool {
+	t := l.table
+	return t.MemAlloc != nil && t.MemFree != nil && t.CommWindowRegister != nil && t.CommWindowDeregister != nil
+}
+
+func (l *ncclLibrary) memAlloc(size int64) (uint64, error) {
+	var at C.uint64_t
+	err := l.check("ncclMemAlloc", C.weft_mem_alloc(l.table, &at, C.size_t(size)))
+	return uint64(at), err
+}
+
+func (l *ncclLibrary) memFree(at uint64) error {
+	return l.check("ncclMemFree", C.weft_mem_free(l.table, C.uint64_t(at)))
+}
+
+// window makes memory of memAlloc a window. All ranks of the communicator call it. It is nil where the communicator
+// has none, as between GPUs that do not reach each other.
+func (l *ncclLibrary) window(c ncclComm, at uint64, size int64) (ncclWindow, error) {
+	var w unsafe.Pointer
+	err := l.check("ncclCommWindowRegister", C.weft_window(l.table, unsafe.Pointer(c), C.uint64_t(at), C.size_t(size), &w))
+	return ncclWindow(w), err
+}
+
+// windowEnd undoes window, on this rank.
+func (l *ncclLibrary) windowEnd(c ncclComm, w ncclWindow) error {
+	return l.check("ncclCommWindowDeregister", C.weft_window_end(l.table, unsafe.Pointer(c), unsafe.Pointer(w)))
 }

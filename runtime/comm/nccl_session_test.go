@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -81,20 +82,31 @@ func (g stuckGPU) Synchronize() error {
 // Sessions of two ranks run a captured graph with collectives again and again, and the recorders say how
 // far the device is. Then a collective does not end: it is what the report names.
 func TestNCCLSession(t *testing.T) {
-	fakeNCCL(t)
+	log := fakeNCCL(t)
+	t.Setenv("FAKE_NCCL_VERSION", "22809")
 	art := planArtifact(t, sumPlan)
 	a := ir.NewTensor(ir.F32, 4)
-	for _, graph := range []bool{true, false} {
-		t.Run(fmt.Sprintf("graph %t", graph), func(t *testing.T) {
+	for _, c := range []struct{ graph, windows bool }{{true, false}, {true, true}, {false, false}} {
+		graph := c.graph
+		t.Run(fmt.Sprintf("graph %t, windows %t", graph, c.windows), func(t *testing.T) {
 			recorders := []*runtime.Recorder{runtime.NewRecorder(0), runtime.NewRecorder(1)}
 			peers, errs := meetAll(t, 2, 700*time.Millisecond, func(o *Options) { o.Recorder = recorders[o.World.Rank] })
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
+			devices := make([]GPU, 2)
+			for rank := range devices {
+				devices[rank] = newFakeGPU(emu.New(emu.Options{Memory: 1 << 20, ComputeMajor: 8}))
+				t.Setenv("FAKE_NCCL_MEMORY", fakeMemory(t, devices[rank])) // the same on both
+				if !c.windows {
+					t.Setenv(WindowsVariable, "0")
+				}
+			}
+			os.Truncate(log, 0)
 			var group sync.WaitGroup
 			for rank, p := range peers {
 				group.Go(func() {
-					var device GPU = newFakeGPU(emu.New(emu.Options{Memory: 1 << 20, ComputeMajor: 8}))
+					device := devices[rank]
 					if !graph {
 						device = stuckGPU{device.(fakeGPU), new(int), 3, p.ended}
 					}
@@ -108,6 +120,13 @@ func TestNCCLSession(t *testing.T) {
 				case graph:
 					if err != nil || now.Pending != nil || now.Finished == nil || now.Finished.Sequence != 6 {
 						t.Errorf("rank %d: %v, %s", rank, err, now)
+					}
+					want := 0
+					if c.windows {
+						want = 8
+					}
+					if got := calls(t, log, "ncclMem", "Window"); len(got) != want {
+						t.Errorf("windows: %q", got)
 					}
 				default:
 					err = peers[rank].Err()

@@ -111,8 +111,10 @@ func fakeNCCL(t *testing.T) (log string) {
 	log = filepath.Join(dir, "log")
 	t.Setenv(LibraryVariable, library)
 	t.Setenv("FAKE_NCCL_LOG", log)
-	t.Setenv(multicastVariable, os.Getenv(multicastVariable)) // so that it is put back
-	os.Unsetenv(multicastVariable)
+	for _, name := range []string{multicastVariable, graphRegistrationVariable} {
+		t.Setenv(name, os.Getenv(name)) // so that it is put back
+		os.Unsetenv(name)
+	}
 	return log
 }
 

@@ -99,15 +99,20 @@ func (p *Peers) GatherAny(ctx context.Context, part []byte, most uint64, noun st
 	return parts, err
 }
 
-// atTheEnd is a collective of no plan: of n bytes of each rank, over all ranks.
+// atTheEnd is overAll at the end of a run.
 func (p *Peers) atTheEnd(kind string, n int64, label string) runtime.Collective {
+	return p.overAll(kind, n, "the end", label)
+}
+
+// overAll is a collective of no plan: of n bytes of each rank, over all ranks.
+func (p *Peers) overAll(kind string, n int64, entry, label string) runtime.Collective {
 	m, rank := p.options.Mesh, int64(p.me.Rank)
 	var axes []string
 	for _, a := range m.Axes {
 		axes = append(axes, a.Name)
 	}
 	return runtime.Collective{Kind: kind, Axes: axes, Group: m.Group(rank, axes), Position: m.Position(rank, axes), DType: ir.U8,
-		FromSize: n, ToSize: n * m.Size(), Entry: "the end", Label: label}
+		FromSize: n, ToSize: n * m.Size(), Entry: entry, Label: label}
 }
 
 // Abort implements runtime.Communicator.

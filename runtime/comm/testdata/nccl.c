@@ -1,5 +1,7 @@
 // A libnccl.so.2 that moves nothing: it writes what it is asked for to the file FAKE_NCCL_LOG, fails in the function
-// FAKE_NCCL_FAIL, waits for ever in FAKE_NCCL_HANG, and reports FAKE_NCCL_ASYNC as the error of running work. FAKE_NCCL_VERSION is its version, 22703 without.
+// FAKE_NCCL_FAIL (of the rank FAKE_NCCL_FAIL_RANK alone, where that is set), waits for ever in FAKE_NCCL_HANG, and reports FAKE_NCCL_ASYNC as the error of
+// running work. FAKE_NCCL_VERSION is its version, 22703 without. FAKE_NCCL_MEMORY is the address of the memory that it gives, of any size;
+// FAKE_NCCL_NO_WINDOW has it make none.
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +31,8 @@ static int called(comm *c, const char *name, const char *format, ...) {
 	while (hang != NULL && strcmp(hang, name) == 0) {
 		pause();
 	}
-	return fail != NULL && strcmp(fail, name) == 0 ? 3 : 0;
+	const char *rank = getenv("FAKE_NCCL_FAIL_RANK");
+	return fail != NULL && strcmp(fail, name) == 0 && (rank == NULL || c == NULL || atoi(rank) == c->rank) ? 3 : 0;
 }
 
 int ncclGetVersion(int *version) {
@@ -109,3 +112,16 @@ int ncclRecv(void *to, size_t count, int type, int peer, comm *c, void *stream) 
 }
 int ncclGroupStart(void) { return called(NULL, "ncclGroupStart", ""); }
 int ncclGroupEnd(void) { return called(NULL, "ncclGroupEnd", ""); }
+
+int ncclMemAlloc(void **at, size_t size) {
+	const char *memory = getenv("FAKE_NCCL_MEMORY");
+	*at = memory == NULL ? NULL : (void *)strtoull(memory, NULL, 0);
+	int e = called(NULL, "ncclMemAlloc", " %zu", size);
+	return *at == NULL ? 1 : e;
+}
+int ncclMemFree(void *at) { return called(NULL, "ncclMemFree", " %p", at); }
+int ncclCommWindowRegister(comm *c, void *at, size_t size, void **window, int flags) {
+	*window = getenv("FAKE_NCCL_NO_WINDOW") == NULL ? c : NULL;
+	return called(c, "ncclCommWindowRegister", " %p %zu flags %d", at, size, flags);
+}
+int ncclCommWindowDeregister(comm *c, void *window) { return called(c, "ncclCommWindowDeregister", c == window ? "" : " of another"); }
