@@ -89,7 +89,8 @@ func (b *Binding) scratch() (Pointer, error) {
 	return b.alloc(b.bound.Arena, "scratch memory")
 }
 
-// layout sums up where in the arena collectives with other ranks work; 0 where none does.
+// layout sums up where in the arena collectives with other ranks work; 0 where none does, or where one that sends from rank to rank works half
+// there: NCCL wants the memory of both sides registered, or of none.
 func (b *Binding) layout() uint64 {
 	p, sum := b.entry.plan, fnv.New64a()
 	found := false
@@ -98,7 +99,11 @@ func (b *Binding) layout() uint64 {
 		if c == nil || c.Ranks == 1 {
 			continue
 		}
-		found = found || p.Buffers[c.From].Kind == plan.Arena && p.Buffers[c.To].Kind == plan.Arena
+		from, to := p.Buffers[c.From].Kind == plan.Arena, p.Buffers[c.To].Kind == plan.Arena
+		if from != to && (c.Kind == "all_to_all" || c.Kind == "collective_permute") {
+			return 0
+		}
+		found = found || from && to
 		for _, i := range []int{c.From, c.To} {
 			fmt.Fprintln(sum, i, b.bound.Offsets[i], b.bound.Sizes[i])
 		}

@@ -198,18 +198,24 @@ func (w *windowed) CloseWindow(at runtime.Pointer) error {
 	return w.device.Free(at)
 }
 
+// openWindowed opens the artifact of the mesh, with edited plans, on ranks with so many windows at a time.
+func openWindowed(t *testing.T, edit *strings.Replacer, most int) (*runtime.Ranks, []*windowed) {
+	list, windows := members(t, 6, time.Minute, nil), make([]*windowed, 6)
+	for i := range list {
+		windows[i] = &windowed{Communicator: list[i].Communicator, device: list[i].Device, most: most, open: map[runtime.Pointer]bool{}, layouts: map[uint64]bool{}}
+		list[i].Communicator = windows[i]
+	}
+	r, err := runtime.OpenRanks(meshArtifact(t, edit.Replace), list, runtime.Options{})
+	check(t, err)
+	return r, windows
+}
+
 // TestWindows has arenas in windows. Where there is no more of them, all ranks give up the binding that was used longest ago, and where there is
 // none to give up they use plain memory from then on.
 func TestWindows(t *testing.T) {
 	inArena := strings.NewReplacer(`"from":2,"to":1,"axes"`, `"from":2,"to":2,"axes"`, `"label":"loss at model.py:4"}}`, `"label":"loss"}},{"copy":{"from":2,"to":1}}`)
 	for _, c := range []struct{ most, made, refused int }{{2, 4, 2}, {0, 0, 1}} {
-		list, windows := members(t, 6, time.Minute, nil), make([]*windowed, 6)
-		for i := range list {
-			windows[i] = &windowed{Communicator: list[i].Communicator, device: list[i].Device, most: c.most, open: map[runtime.Pointer]bool{}, layouts: map[uint64]bool{}}
-			list[i].Communicator = windows[i]
-		}
-		r, err := runtime.OpenRanks(meshArtifact(t, inArena.Replace), list, runtime.Options{})
-		check(t, err)
+		r, windows := openWindowed(t, inArena, c.most)
 		for _, rows := range []int64{2, 4, 2, 6, 8} {
 			x, want := ir.NewTensor(ir.F32, rows, 2), ir.NewTensor(ir.F32, rows, 2)
 			for i := range 2 * rows {
@@ -220,13 +226,29 @@ func TestWindows(t *testing.T) {
 			check(t, err)
 			same(t, "y", got.Outputs[0].Whole, want)
 		}
-		_, err = r.RunContext(context.Background(), "gather", nil) // in no arena
+		_, err := r.RunContext(context.Background(), "gather", nil) // in no arena
 		check(t, err)
 		check(t, r.Close())
 		for rank, w := range windows {
 			if w.made != c.made || w.refused != c.refused || w.wrong != 0 || len(w.open) != 0 || len(w.layouts) != c.made {
 				t.Errorf("rank %d, at most %d: %+v", rank, c.most, *w)
 			}
+		}
+	}
+}
+
+// TestNoWindows has a rank send from its arena to another's output, which is in no window.
+func TestNoWindows(t *testing.T) {
+	sends := strings.NewReplacer(`"kind":"all_reduce"`, `"kind":"collective_permute"`, `"combine":"add"`, `"pairs":[[0,1],[1,2],[2,0]]`)
+	r, windows := openWindowed(t, sends, 2)
+	x := matrix(2, 2, 1, 2, 3, 4)
+	got, err := r.RunContext(context.Background(), "sum", []*ir.Tensor{x})
+	check(t, err)
+	same(t, "y", got.Outputs[0].Whole, x)
+	check(t, r.Close())
+	for rank, w := range windows {
+		if w.made != 0 || w.refused != 0 {
+			t.Errorf("rank %d: %+v", rank, *w)
 		}
 	}
 }

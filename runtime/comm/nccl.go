@@ -123,11 +123,12 @@ type NCCL struct {
 
 	mu      sync.Mutex // held during calls of NCCL
 	comms   map[string]ncclComm
-	order   []string                         // of comms, as they were made
-	over    bool                             // the communicators are gone
-	shares  bool                             // all ranks want windows, have a library that makes them, and are on one host
-	refused atomic.Bool                      // NCCL makes no windows after all
-	windows map[runtime.Pointer][]ncclWindow // by their memory, in the order of comms
+	order   []string                   // of comms, as they were made
+	alone   []string                   // those of order that have windows, where there are any: nothing runs beside their collectives
+	over    bool                       // the communicators are gone
+	shares  bool                       // all ranks want windows, have a library that makes them, and are on one host
+	refused atomic.Bool                // NCCL makes no windows after all
+	windows map[runtime.Pointer]window // by their memory
 	stop    chan struct{}
 	stopped chan struct{}
 
@@ -157,7 +158,7 @@ func (p *Peers) NCCL(ctx context.Context, device GPU, over []Over) (*NCCL, error
 		p.Abort(err)
 		return nil, err
 	}
-	n := &NCCL{peers: p, device: device, library: library, version: version, comms: map[string]ncclComm{}, windows: map[runtime.Pointer][]ncclWindow{}, stop: make(chan struct{}), stopped: make(chan struct{})}
+	n := &NCCL{peers: p, device: device, library: library, version: version, comms: map[string]ncclComm{}, windows: map[runtime.Pointer]window{}, stop: make(chan struct{}), stopped: make(chan struct{})}
 	if err := n.prepare(ctx, over); err != nil {
 		p.Abort(err)
 		n.abandon()
@@ -190,7 +191,7 @@ func (n *NCCL) prepare(ctx context.Context, over []Over) (err error) {
 	if n.between, err = n.module.Kernel("weft_order"); err != nil {
 		return err
 	}
-	if err := n.shareMemory(ctx); err != nil {
+	if err := n.shareMemory(ctx, over); err != nil {
 		return err
 	}
 	for i, o := range over {
@@ -245,6 +246,9 @@ func (n *NCCL) join(ctx context.Context, number int64, over Over) error {
 	}
 	n.comms[key] = made
 	n.order = append(n.order, key)
+	if !over.Beside {
+		n.alone = append(n.alone, key)
+	}
 	return nil
 }
 
@@ -292,7 +296,7 @@ func (n *NCCL) Collective(ctx context.Context, s runtime.Stream, c runtime.Colle
 	if err := n.local(s, c); err != nil {
 		return err
 	}
-	if n.shares && n.version < firstOrdered {
+	if n.version < firstOrdered && n.inWindows(c) {
 		if err := n.device.Launch(s, runtime.Launch{Kernel: n.between, Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Label: "order before a window"}); err != nil {
 			return err
 		}

@@ -35,17 +35,18 @@ func wantsWindows(l *ncclLibrary, version int, world World, look environment) bo
 	return value != "0" && !(set && registers != "0") && version >= firstWindows && l.hasWindows() && (world.LocalSize == 0 || world.LocalSize == world.Size)
 }
 
-// shareMemory finds out whether the run has windows: all ranks want them and are on one host. It comes before NCCL
-// reads its variables.
-func (n *NCCL) shareMemory(ctx context.Context) (err error) {
+// shareMemory finds out whether the run has windows: all ranks want them and are on one host, and there is a communicator beside whose
+// collectives nothing runs. NCCL has its kernels for windows fill the GPU. It comes before NCCL reads its variables.
+func (n *NCCL) shareMemory(ctx context.Context, over []Over) (err error) {
 	wants := wantsWindows(n.library, n.version, n.peers.options.World, os.LookupEnv)
-	if wants {
+	if wants { // also without such a communicator: NCCL reads it once for the process
 		if err := setDefault(graphRegistrationVariable, "0"); err != nil {
 			return err
 		}
 	}
 	here := host()
-	n.shares, err = n.agree(ctx, "windows", wants && here != 0, binary.LittleEndian.AppendUint64(nil, here))
+	alone := slices.ContainsFunc(over, func(o Over) bool { return !o.Beside })
+	n.shares, err = n.agree(ctx, "windows", wants && alone && here != 0, binary.LittleEndian.AppendUint64(nil, here))
 	return err
 }
 
@@ -66,6 +67,30 @@ func (n *NCCL) agree(ctx context.Context, what string, mine bool, same []byte) (
 		}
 	}
 	return true, nil
+}
+
+// window is memory that is registered.
+type window struct {
+	size int64
+	of   []ncclWindow // the communicators in alone
+}
+
+// inWindows tells whether NCCL may carry a collective by a kernel for windows.
+func (n *NCCL) inWindows(c runtime.Collective) bool {
+	if c.Kind == "all_to_all" || c.Kind == "collective_permute" || !slices.Contains(n.alone, groupKey(c.Axes)) {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	inside := func(at runtime.Pointer) bool {
+		for start, w := range n.windows {
+			if at >= start && at < start+runtime.Pointer(w.size) {
+				return true
+			}
+		}
+		return false
+	}
+	return inside(c.From) && inside(c.To)
 }
 
 // Windows implements runtime.WindowCommunicator.
@@ -97,7 +122,7 @@ func (n *NCCL) Window(size int64, layout uint64) (runtime.Pointer, error) {
 	return 0, nil
 }
 
-// register makes memory a window of each communicator. It is false where NCCL does not.
+// register makes memory a window of each communicator that has windows. It is false where NCCL does not.
 func (n *NCCL) register(ctx context.Context, at uint64, size int64) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +131,7 @@ func (n *NCCL) register(ctx context.Context, at uint64, size int64) (bool, error
 	}
 	registered := true
 	c := n.peers.overAll("ncclCommWindowRegister", 0, "the start", "")
-	for _, key := range n.order {
+	for _, key := range n.alone {
 		var w ncclWindow
 		var refused error
 		err := n.together(ctx, c, func() error { w, refused = n.library.window(n.comms[key], at, size); return nil })
@@ -114,7 +139,8 @@ func (n *NCCL) register(ctx context.Context, at uint64, size int64) (bool, error
 			return false, err
 		}
 		registered = registered && w != nil && refused == nil
-		n.windows[runtime.Pointer(at)] = append(n.windows[runtime.Pointer(at)], w)
+		of := append(n.windows[runtime.Pointer(at)].of, w)
+		n.windows[runtime.Pointer(at)] = window{size, of}
 	}
 	return registered, nil
 }
@@ -122,9 +148,9 @@ func (n *NCCL) register(ctx context.Context, at uint64, size int64) (bool, error
 // deregister gives the windows of a memory up, on a thread of the device.
 func (n *NCCL) deregister(at runtime.Pointer) error {
 	var errs []error
-	for i, w := range n.windows[at] {
+	for i, w := range n.windows[at].of {
 		if w != nil {
-			errs = append(errs, n.library.windowEnd(n.comms[n.order[i]], w))
+			errs = append(errs, n.library.windowEnd(n.comms[n.alone[i]], w))
 		}
 	}
 	delete(n.windows, at)

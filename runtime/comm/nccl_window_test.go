@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"weft/ir"
 	"weft/runtime"
 )
 
@@ -70,6 +71,7 @@ func TestNCCLWindows(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		env     map[string]string
+		beside  bool // something runs beside all collectives
 		layouts [2]uint64
 		wants   bool // windows are on
 		windows bool // the ranks get one
@@ -77,6 +79,7 @@ func TestNCCLWindows(t *testing.T) {
 	}{
 		{name: "off", env: map[string]string{WindowsVariable: "0"}},
 		{name: "a library without", env: map[string]string{"FAKE_NCCL_VERSION": "22703"}},
+		{name: "beside others", beside: true},
 		{name: "captured graphs register", env: map[string]string{graphRegistrationVariable: "1"}},
 		{name: "on", layouts: [2]uint64{7, 7}, wants: true, windows: true, calls: []string{
 			"0/2 ncclCommWindowDeregister", "0/2 ncclCommWindowRegister AT 100 flags 1", "1/2 ncclCommWindowDeregister", "1/2 ncclCommWindowRegister AT 100 flags 1",
@@ -98,7 +101,7 @@ func TestNCCLWindows(t *testing.T) {
 			for name, value := range c.env {
 				t.Setenv(name, value)
 			}
-			peers, list, errs := ncclRanks(t, axis(2), []Over{{Axes: []string{"x"}}}, 20*time.Second)
+			peers, list, errs := ncclRanks(t, axis(2), []Over{{Axes: []string{"x"}, Beside: c.beside}}, 20*time.Second)
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -188,40 +191,58 @@ func (g labelsGPU) Launch(s runtime.Stream, l runtime.Launch) error {
 	return g.GPU.Launch(s, l)
 }
 
-// Before a collective of a version whose kernels do not wait for memory comes a kernel that writes none.
+// Before a collective in windows of a version whose kernels do not wait for memory comes a kernel that writes none. Communicators beside whose
+// collectives something runs have no windows.
 func TestNCCLWindowsOrder(t *testing.T) {
+	const progress, order = "progress of collectives", "order before a window"
 	for _, c := range []struct {
-		windows, version string
-		want             []string
+		name, version, axis, kind string
+		inside                    [2]bool // operand and result are in the window
+		want                      []string
 	}{
-		{"0", "22809", []string{"progress of collectives"}},
-		{"1", "22809", []string{"order before a window", "progress of collectives"}},
-		{"1", "23007", []string{"progress of collectives"}},
+		{"in a window", "22809", "x", "all_reduce", [2]bool{true, true}, []string{order, progress}},
+		{"in plain memory", "22809", "x", "all_reduce", [2]bool{}, []string{progress}},
+		{"to a window", "22809", "x", "all_reduce", [2]bool{false, true}, []string{progress}},
+		{"from a window", "22809", "x", "all_reduce", [2]bool{true, false}, []string{progress}},
+		{"between ranks alone", "22809", "x", "all_to_all", [2]bool{true, true}, []string{progress}},
+		{"beside others", "22809", "y", "all_reduce", [2]bool{true, true}, []string{progress}},
+		{"a version that waits", "23007", "x", "all_reduce", [2]bool{true, true}, []string{progress}},
 	} {
-		fakeNCCL(t)
-		t.Setenv("FAKE_NCCL_VERSION", c.version)
-		t.Setenv(WindowsVariable, c.windows)
-		peers, list, errs := ncclRanks(t, axis(2), []Over{{Axes: []string{"x"}}}, 20*time.Second)
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		n, labels := list[0], []string(nil)
-		call := carried(axis(2), 0, "all_reduce", []string{"x"}, 8, 8)
-		at, err := n.device.Alloc(8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		call.From, call.To = at, at
-		n.device = labelsGPU{n.device, &labels}
-		if err := n.Collective(context.Background(), 0, call); err != nil {
-			t.Error(err)
-		}
-		if !slices.Equal(labels, c.want) {
-			t.Errorf("windows %s, version %s: %q", c.windows, c.version, labels)
-		}
-		if err := errors.Join(list[0].Close(), list[1].Close()); err != nil {
-			t.Error(err)
-		}
-		closeAll(t, peers)
+		t.Run(c.name, func(t *testing.T) {
+			log := fakeNCCL(t)
+			t.Setenv("FAKE_NCCL_VERSION", c.version)
+			t.Setenv("FAKE_NCCL_MEMORY", "0x70000")
+			m := ir.Mesh{Axes: []ir.MeshAxis{{Name: "x", Size: 2}, {Name: "y", Size: 1}}}
+			peers, list, errs := ncclRanks(t, m, []Over{{Axes: []string{"x"}}, {Axes: []string{"y"}, Beside: true}}, 20*time.Second)
+			if err := errors.Join(errs...); err != nil {
+				t.Fatal(err)
+			}
+			var windows [2]runtime.Pointer
+			if err := both(func(rank int) (err error) { windows[rank], err = list[rank].Window(100, 1); return err }); err != nil {
+				t.Fatal(err)
+			}
+			if got := calls(t, log, "WindowRegister"); len(got) != 2 {
+				t.Errorf("windows: %q", got)
+			}
+			n, labels := list[0], []string(nil)
+			call := carried(m, 0, c.kind, []string{c.axis}, 8, 8)
+			plain, err := n.device.Alloc(16)
+			if err != nil {
+				t.Fatal(err)
+			}
+			place := map[bool]runtime.Pointer{true: windows[0], false: plain}
+			call.From, call.To = place[c.inside[0]], place[c.inside[1]]+8
+			n.device = labelsGPU{n.device, &labels}
+			if err := n.Collective(context.Background(), 0, call); err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(labels, c.want) {
+				t.Errorf("%q, want %q", labels, c.want)
+			}
+			if err := errors.Join(list[0].Close(), list[1].Close()); err != nil {
+				t.Error(err)
+			}
+			closeAll(t, peers)
+		})
 	}
 }
