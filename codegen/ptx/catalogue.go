@@ -128,14 +128,6 @@ func tensorCopy(rank int, multicast bool) Intrinsic {
 	return row
 }
 
-// tensorStore is the copy of a box of rank dimensions from shared memory.
-func tensorStore(rank int) Intrinsic {
-	name := fmt.Sprintf("cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group", rank)
-	return Intrinsic{name, fmt.Sprintf("%s [$0, %s], [$%d];", name, coordinateOperands(1, rank), rank+1), "l" + strings.Repeat(",r", rank+1) + ",~{memory}", false, true, 90, 80,
-		fmt.Sprintf("This thread starts a copy of shared $%d, in the order that the map says, to the box at coordinates from $1 on of the tensor whose map $0 points to; what lies outside is left out.", rank+1),
-		"reads when it is waited for; bytes that no fence.proxy.async has ordered, or that are written before, are a fault"}
-}
-
 func coordinateOperands(first, rank int) string {
 	operands := make([]string, rank)
 	for i := range operands {
@@ -179,27 +171,16 @@ var catalogue = []Intrinsic{
 		"As without .aligned; all threads of the warp execute it together.", "whole warps"},
 	{"barrier.sync", "barrier.sync $0;", "r,~{memory}", true, true, 80, 70,
 		"Like bar.sync; the emulator asks for whole warps here too.", "barrier of all threads"},
-	{"cp.async.bulk.commit_group", "cp.async.bulk.commit_group;", "~{memory}", false, true, 90, 80,
-		"Closes the group of the copies from shared memory that this thread started since the last one.", "per thread; a group may be empty"},
-	tensorStore(1),
 	tensorCopy(1, false),
 	tensorCopy(1, true),
-	tensorStore(2),
 	tensorCopy(2, false),
 	tensorCopy(2, true),
-	tensorStore(3),
 	tensorCopy(3, false),
 	tensorCopy(3, true),
-	tensorStore(4),
 	tensorCopy(4, false),
 	tensorCopy(4, true),
-	tensorStore(5),
 	tensorCopy(5, false),
 	tensorCopy(5, true),
-	{"cp.async.bulk.wait_group", "cp.async.bulk.wait_group $0;", "n,~{memory}", false, true, 90, 80,
-		"Waits until at most the $0 youngest of this thread's groups of copies from shared memory are unfinished.", "the others are written"},
-	{"cp.async.bulk.wait_group.read", "cp.async.bulk.wait_group.read $0;", "n,~{memory}", false, true, 90, 80,
-		"Waits until at most the $0 youngest of this thread's groups of copies from shared memory still read.", "shared memory of the others may be written"},
 	{"cp.async.ca.shared.global.16", "cp.async.ca.shared.global [$0], [$1], 16;", "r,l,~{memory}", false, true, 80, 70,
 		copyDoc, copyMeaning},
 	{"cp.async.ca.shared.global.16.zfill", "cp.async.ca.shared.global [$0], [$1], 16, $2;", "r,l,r,~{memory}", false, true, 80, 70,

@@ -40,7 +40,6 @@ func Run(t *testing.T, open func(t *testing.T) runtime.Device) {
 		{"planes of a tensor map", testTensorMapPlanes},
 		{"launches with tensor maps", testTensorMapLaunches},
 		{"bad tensor maps", testBadTensorMaps},
-		{"stores of boxes", testBoxStores},
 		{"cluster", testCluster},
 		{"addresses in a cluster", testClusterAddresses},
 		{"marks", testMarks},

@@ -120,12 +120,6 @@ func (w *worker) checkReaders(wp *warp, in *instruction, mask uint32, p *places)
 				return fault
 			}
 		}
-		if s := w.storeOf(wp, at); s != nil {
-			size := in.access.size * in.access.vector
-			fault := w.fault(InFlight, wp, lane, in, "writes %d bytes at offset %d of shared memory, which %s", size, at, w.describeStore(s))
-			fault.Address, fault.Size = at, size
-			return fault
-		}
 	}
 	return nil
 }

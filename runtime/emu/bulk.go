@@ -44,14 +44,6 @@ type tensorCopy struct {
 // bulkInstruction decodes cp.async.bulk.
 func (d *decoder) bulkInstruction(in *instruction) error {
 	d.k.bulk = true
-	switch strings.Join(d.in.Modifiers[2:], ".") {
-	case "commit_group":
-		in.extra.run = (*worker).commitStores
-		return d.operands(0)
-	case "wait_group", "wait_group.read":
-		in.extra.run = (*worker).waitStores
-		return d.groups(in)
-	}
 	name := strings.Join(d.in.Modifiers[2:], ".")
 	rest, found := strings.CutPrefix(name, "tensor.")
 	if !found || len(rest) < 3 || rest[0] < '1' || rest[0] > '5' || rest[1:3] != "d." {
@@ -63,8 +55,6 @@ func (d *decoder) bulkInstruction(in *instruction) error {
 		return d.tensorCopy(in, rank, false)
 	case "shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster", "shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster":
 		return d.tensorCopy(in, rank, true)
-	case "global.shared::cta.bulk_group", "global.shared::cta.tile.bulk_group":
-		return d.tensorStore(in, rank)
 	}
 	return d.unsupported("this form of cp.async.bulk.tensor")
 }
@@ -182,6 +172,9 @@ func (w *worker) box(wp *warp, in *instruction, lane, rank int, pointer int32, s
 	for i, slot := range slots {
 		at[i] = int64(int32(wp.r32[slot][lane]))
 	}
+	if size := int64(t.Type.Size()); at[0]*size%chunkBytes != 0 {
+		return nil, at, w.fault(Misaligned, wp, lane, in, "the box at %v: its first coordinate, of elements of %d bytes, is at no multiple of %d bytes", at[:rank], size, chunkBytes)
+	}
 	return t, at, nil
 }
 
@@ -267,9 +260,6 @@ func (w *worker) checkTarget(wp *warp, lane int, c *bulkCopy) *Fault {
 				if r := to.readOf(owner, wp, at); r != nil {
 					return w.bulkFault(InFlight, wp, lane, c, "copies to offset %d of shared memory, which %s", at, r.describe(owner))
 				}
-			}
-			if s := to.storeOf(wp, at); s != nil {
-				return w.bulkFault(InFlight, wp, lane, c, "copies to offset %d of shared memory, which %s", at, to.describeStore(s))
 			}
 		}
 		for warps := to.unfenced; warps != 0; warps &= warps - 1 {
@@ -431,7 +421,6 @@ func (w *worker) observe(wp *warp, b *mbarrier) {
 // publishBulk lets everybody touch what a warp has waited for.
 func (w *worker) publishBulk(wp *warp) {
 	w.publishBarriers(wp)
-	w.releaseStores(wp)
 	some := false
 	for _, c := range w.boxes {
 		if c.observed>>wp.index&1 != 0 {
@@ -455,6 +444,6 @@ func (w *worker) releaseBulk(c *bulkCopy) {
 
 // resetBulk forgets the mbarriers and copies of the block before.
 func (w *worker) resetBulk() {
-	w.mbarriers, w.boxes, w.stores = w.mbarriers[:0], w.boxes[:0], w.stores[:0]
+	w.mbarriers, w.boxes = w.mbarriers[:0], w.boxes[:0]
 	clear(w.owners)
 }

@@ -130,12 +130,12 @@ func TestBoxes(t *testing.T) {
 		return boxCase{runtime.TensorMap{Type: runtime.TensorBF16, Dims: []uint64{100, 40}, Strides: []uint64{208}, Box: []uint32{inner, 16}, Swizzle: swizzle}, at}
 	}
 	for swizzle := range runtime.Swizzle128 + 1 {
-		for _, at := range [][]int{{0, 0}, {8, 3}, {64, 30}, {-3, -5}, {99, 39}, {100, 0}, {0, 40}, {-64, 0}, {-1 << 31, 1<<31 - 1}} {
+		for _, at := range [][]int{{0, 0}, {8, 3}, {64, 30}, {-8, -5}, {96, 39}, {104, 0}, {0, 40}, {-64, 0}, {-1 << 31, 1<<31 - 1}} {
 			plane(swizzle, at...).check(t)
 		}
 	}
 	for _, c := range []boxCase{
-		{runtime.TensorMap{Type: runtime.TensorU8, Dims: []uint64{1000}, Box: []uint32{256}}, []int{900}},
+		{runtime.TensorMap{Type: runtime.TensorU8, Dims: []uint64{1000}, Box: []uint32{256}}, []int{896}},
 		{runtime.TensorMap{Type: runtime.TensorF64, Dims: []uint64{300, 3}, Strides: []uint64{2400}, Box: []uint32{256, 2}}, []int{50, 2}},
 		{runtime.TensorMap{Type: runtime.TensorF32, Dims: []uint64{40, 9, 5}, Strides: []uint64{160, 1600}, Box: []uint32{32, 3, 4}, Swizzle: runtime.Swizzle128}, []int{20, 7, -1}},
 		{runtime.TensorMap{Type: runtime.TensorF16, Dims: []uint64{40, 3, 5, 2}, Strides: []uint64{80, 256, 1280}, Box: []uint32{16, 2, 2, 2}, Swizzle: runtime.Swizzle32}, []int{8, 1, 4, -1}},
@@ -216,6 +216,7 @@ func TestBoxFaults(t *testing.T) {
 		{"prefetch of no map", "prefetch.tensormap [%rd2];", 0, BadTensorMap, "is not the address"},
 		{"another rank", "INIT @%p1 cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%r4], [%rd1, {%r5, %r5, %r5}], [%r3];", 0, BadTensorMap, "argument 0 is the map of a tensor of 2 dimensions, the instruction has 3"},
 		{"misaligned", "INIT add.u32 %r4, %r4, 64; START", 0, Misaligned, "offset 64 of shared memory: a box with this swizzle is aligned to 128 bytes"},
+		{"a column between units", "INIT mov.u32 %r9, 24; @%p1 COPY2 [%r4], [%rd1, {%r9, %r5}], [%r3];", 0, Misaligned, "the box at [24 0]: its first coordinate, of elements of 1 bytes, is at no multiple of 16 bytes"},
 		{"out of bounds", "INIT add.u32 %r4, %r4, 4224; START", 0, OutOfBounds, "4096 bytes at offset 4224 of shared memory, which has 8256"},
 		{"a block that does not exist", "INIT or.b32 %r4, %r4, 0x3000000; START", 0, OutOfBounds, "not in one block of the cluster"},
 		{"mapa of no rank", "mapa.shared::cluster.u32 %r9, %r3, %r6;", 0, OutOfBounds, "rank 1 in a cluster of 1 blocks"},

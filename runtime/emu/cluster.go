@@ -106,9 +106,6 @@ func (c *cluster) finish() *Fault {
 	}
 	for _, w := range c.blocks {
 		w.leaked.Add(w.unwaited())
-		if fault := w.checkStores(); fault != nil {
-			return fault
-		}
 		if fault := w.checkProducts(); fault != nil {
 			return fault
 		}

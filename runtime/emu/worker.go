@@ -28,7 +28,6 @@ type worker struct {
 	chunks      []uint32 // offsets of what a product reads
 	mbarriers   []*mbarrier
 	owners      []*bulkCopy // by chunk: the last copy of a box to it
-	stores      []*boxStore
 	boxes       []*bulkCopy // those whose bytes are still marked
 }
 
@@ -70,8 +69,6 @@ type warp struct {
 	wait       *phaseWait      // nil before the first
 	arrived    bool            // at the cluster's barrier, where it has not waited yet,
 	passed     uint32          // and the barrier's passes then
-	// storeGroups counts the groups of stores of boxes that each thread has closed.
-	storeGroups lanes32
 }
 
 func newWorker(s *launchState, rank int) *worker {
@@ -159,7 +156,6 @@ func (w *worker) startWarp(wp *warp) {
 	wp.alive = wp.all
 	wp.state = ready
 	wp.arrived = false
-	wp.storeGroups = lanes32{}
 	for _, s := range k.specials {
 		switch s.base { // the others stay the same for all blocks
 		case "%ctaid":
