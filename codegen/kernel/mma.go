@@ -292,27 +292,47 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	}
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	base := b.Mul(warp, b.Idx(slabRows*pitch))
+	store := c.storeRows
+	if c.storedAlongRows(g) {
+		store = c.storeColumns
+	}
+	across := s.WarpN / slab
+	slabs := s.WarpM / slabRows * across
+	if !c.inLoops(c.epilogueInstructions(g)) {
+		for i := range slabs {
+			if i > 0 || c.s.Bulk {
+				c.warpSync()
+			}
+			c.stageSlab(stage, base, sums, i)
+			c.warpSync()
+			store(g, stage, base, b.Idx(c.rowsBelow(i/across*slabRows)), b.Idx(int64(i%across*slab)))
+		}
+		return
+	}
+	c.ev.loop(b.Idx(0), b.Idx(int64(slabs)), b.Idx(1), nil, func(at *Expr, _ []*Expr) []*Expr {
+		c.warpSync()
+		for i := range slabs {
+			b.If(b.Cmp(EQ, at, b.Idx(int64(i))), func() { c.stageSlab(stage, base, sums, i) })
+		}
+		c.warpSync()
+		row, column := b.DivMod(at, b.Idx(int64(across)))
+		store(g, stage, base, b.Mul(row, b.Idx(c.rowsBelow(slabRows))), b.Mul(column, b.Idx(int64(slab))))
+		return nil
+	})
+}
+
+func (c *mma) warpSync() { c.ev.b.Do("bar.warp.sync", c.ev.b.Int(ir.I32, -1)) }
+
+// stageSlab puts slab i of the warp's results where the warp's threads read it by runs.
+func (c *mma) stageSlab(stage *Buffer, base *Expr, sums []*Expr, i int) {
+	b := c.ev.b
 	quad, pair := b.DivMod(c.lane, b.Idx(4))
-	alongRows := c.storedAlongRows(g)
-	together := func() { b.Do("bar.warp.sync", b.Int(ir.I32, -1)) }
-	for m := 0; m < s.WarpM; m += slabRows {
-		for first := 0; first < s.WarpN; first += slab {
-			if m+first > 0 || c.s.Bulk {
-				together()
-			}
-			for n := 0; n < slab; n += 8 {
-				at := (m/16*(s.WarpN/8) + (first+n)/8) * 4
-				for half := range 2 {
-					to := b.Add(b.Mul(b.Add(quad, b.Idx(int64(8*half))), b.Idx(pitch)), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
-					b.Store(stage, b.Add(base, to), sums[at+2*half:at+2*half+2]...)
-				}
-			}
-			together()
-			if alongRows {
-				c.storeColumns(g, stage, base, m, first)
-			} else {
-				c.storeRows(g, stage, base, m, first)
-			}
+	slab := c.slabColumns()
+	sums = sums[i*slab/2:]
+	for n := 0; n < slab; n += 8 {
+		for half := range 2 {
+			to := b.Add(b.Mul(b.Add(quad, b.Idx(int64(8*half))), b.Idx(c.stagePitch())), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
+			b.Store(stage, b.Add(base, to), sums[n/2+2*half:n/2+2*half+2]...)
 		}
 	}
 }
@@ -335,33 +355,76 @@ func (c *mma) storedAlongRows(g *group) bool {
 
 // storeRows stores a slab in runs along columns: of eight where every row of the result starts at
 // a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
-func (c *mma) storeRows(g *group, stage *Buffer, base *Expr, m, n int) {
+func (c *mma) storeRows(g *group, stage *Buffer, base, below, n *Expr) {
 	slab := c.slabColumns()
 	run := chunkSize
 	if !c.nTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
-	c.eachRun(g, slabRows*slab/run, run, func(from *Expr, count int) { c.storeRuns(g, stage, base, from, count, run, m, n) })
+	c.eachRun(g, slabRows*slab/run, run, func(from *Expr, count int) { c.storeRuns(g, stage, base, from, count, run, below, n) })
 }
 
 // eachRun stores the runs of a slab, some at a time. Single elements are stored in a loop where ptxas would have no registers for all their places:
-// of 64 bits, or beside the sums of the next tile or what an epilogue reads.
+// of 64 bits, or beside the sums of the next tile or what an epilogue reads. Runs are where their epilogues are long.
 func (c *mma) eachRun(g *group, runs, run int, store func(from *Expr, count int)) {
 	b := c.ev.b
-	much := c.s.WarpM > slabRows || b.Index == ir.I64 || c.staged() == ir.F32 && len(g.region.Params) > 2
-	if run > 1 || !c.s.Bulk || !much {
+	some := runs
+	if much := c.s.WarpM > slabRows || b.Index == ir.I64 || c.staged() == ir.F32 && len(g.region.Params) > 2; run == 1 && c.s.Bulk && much {
+		some = 32 * runsTogether
+	}
+	if cost := c.epilogueInstructions(g); c.inLoops(cost) {
+		some = min(some, 32*max(1, loopInstructions/(cost*run)))
+	}
+	if some == runs {
 		store(b.Idx(0), runs)
 		return
 	}
-	const some = 32 * runsTogether
-	c.ev.loop(b.Idx(0), b.Idx(int64(runs)), b.Idx(some), nil, func(i *Expr, _ []*Expr) []*Expr {
+	c.ev.loop(b.Idx(0), b.Idx(int64(runs)), b.Idx(int64(some)), nil, func(i *Expr, _ []*Expr) []*Expr {
 		store(i.ranged(0, int64(runs-some)), some)
 		return nil
 	})
 }
 
+// A multiprocessor has some 100 KB of instructions at hand, and fetches others slowlier than one warp of each scheduler executes them. So epilogues
+// of more than straightInstructions for a thread are loops, each turn of about loopInstructions.
+const (
+	straightInstructions = 1500
+	loopInstructions     = 500
+)
+
+// inLoops tells whether an epilogue of some instructions for an element runs in loops.
+func (c *mma) inLoops(instructions int) bool {
+	return c.s.Bulk && instructions*c.s.WarpM*c.s.WarpN/32 > straightInstructions
+}
+
+// epilogueInstructions is about the number of instructions of the epilogue of one element.
+func (c *mma) epilogueInstructions(g *group) int {
+	b := c.ev.b
+	seen := map[*Expr]bool{}
+	b.aside(func() {
+		sums := make([]*Expr, chunkSize)
+		for i := range sums {
+			sums[i] = b.variable(ir.F32)
+		}
+		_, values := g.epilogue(c.op.Results[0], c.points(c.batchAt, c.firstM, c.firstN, chunkSize), sums)
+		var visit func(x *Expr)
+		visit = func(x *Expr) {
+			if !seen[x] && x.Op != Const {
+				seen[x] = true
+				for _, a := range x.Args {
+					visit(a)
+				}
+			}
+		}
+		for _, x := range values {
+			visit(x)
+		}
+	})
+	return len(seen) / chunkSize
+}
+
 // storeRuns stores some runs of a slab, from one on.
-func (c *mma) storeRuns(g *group, stage *Buffer, base, from *Expr, count, run, m, n int) {
+func (c *mma) storeRuns(g *group, stage *Buffer, base, from *Expr, count, run int, below, n *Expr) {
 	b := c.ev.b
 	type place struct{ row, column, from, inside *Expr }
 	perRow := c.slabColumns() / run
@@ -369,9 +432,9 @@ func (c *mma) storeRuns(g *group, stage *Buffer, base, from *Expr, count, run, m
 	for i := 0; i < count; i += 32 {
 		id := b.Add(b.Add(from, c.lane), b.Idx(int64(i)))
 		r, at := b.DivMod(id, b.Idx(int64(perRow)))
-		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(r, b.Idx(c.rowsBelow(m))))
+		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(r, below))
 		first := b.Mul(at, b.Idx(int64(run)))
-		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(first, b.Idx(int64(n))))
+		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(first, n))
 		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(c.mTotal)))
 		from := b.Add(base, b.Add(b.Mul(r, b.Idx(c.stagePitch())), first))
 		places = append(places, place{row, column, from, b.And(inside, b.Less(column, b.Size(c.nTotal)))})
@@ -421,23 +484,23 @@ func (b *Builder) loadFirst(xs []*Expr) {
 }
 
 // storeColumns stores a slab in runs along rows, likewise.
-func (c *mma) storeColumns(g *group, stage *Buffer, base *Expr, m, n int) {
+func (c *mma) storeColumns(g *group, stage *Buffer, base, below, n *Expr) {
 	run := chunkSize
 	if !c.mTotal.DivisibleBy(chunkSize, c.ev.prog.Divisor) {
 		run = 1
 	}
-	c.eachRun(g, c.slabColumns()*slabRows/run, run, func(from *Expr, count int) { c.storeColumnRuns(g, stage, base, from, count, run, m, n) })
+	c.eachRun(g, c.slabColumns()*slabRows/run, run, func(from *Expr, count int) { c.storeColumnRuns(g, stage, base, from, count, run, below, n) })
 }
 
 // storeColumnRuns stores some runs along rows, from one on.
-func (c *mma) storeColumnRuns(g *group, stage *Buffer, base, from *Expr, count, run, m, n int) {
+func (c *mma) storeColumnRuns(g *group, stage *Buffer, base, from *Expr, count, run int, below, n *Expr) {
 	ev, b := c.ev, c.ev.b
 	perColumn := slabRows / run
 	for i := 0; i < count; i += 32 {
 		at, r := b.DivMod(b.Add(b.Add(from, c.lane), b.Idx(int64(i))), b.Idx(int64(perColumn)))
 		first := b.Mul(r, b.Idx(int64(run)))
-		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(first, b.Idx(c.rowsBelow(m))))
-		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(at, b.Idx(int64(n))))
+		row := b.Add(b.Add(c.firstM, c.warpM), b.Add(first, below))
+		column := b.Add(b.Add(c.firstN, c.warpN), b.Add(at, n))
 		g.guardedScope(b.And(b.Less(row, b.Size(c.mTotal)), b.Less(column, b.Size(c.nTotal))), func() {
 			points, sums := make([]*Point, run), make([]*Expr, run)
 			for l := range points {

@@ -139,6 +139,14 @@ func (b *Builder) If(cond *Expr, body func()) {
 	b.emit(s)
 }
 
+// aside runs f without what it emits.
+func (b *Builder) aside(f func()) {
+	outer := b.block
+	b.block = &[]Stmt{}
+	f()
+	b.block = outer
+}
+
 // Store emits a store of consecutive elements, aligned to their joint size when several.
 func (b *Builder) Store(buf *Buffer, index *Expr, values ...*Expr) {
 	b.emit(&Store{buf, index, values})
