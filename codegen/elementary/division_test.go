@@ -80,3 +80,21 @@ func TestExponentialOfSmall(t *testing.T) {
 		}
 	}
 }
+
+// TestTanhOfBFloat16 rounds tanh of every bfloat16, numbers, infinities and NaN.
+func TestTanhOfBFloat16(t *testing.T) {
+	rounded := func(x float64) float64 { // to 8 bits; results are normal, or exact
+		fraction, exponent := math.Frexp(x)
+		return math.Copysign(math.Ldexp(math.RoundToEven(math.Ldexp(fraction, 8)), exponent-8), x)
+	}
+	for high := range uint32(1 << 16) {
+		x := math.Float32frombits(high << 16)
+		got, want := float64(single(TanhOfBFloat16(Host{}, fromSingle(x)))), math.Tanh(float64(x))
+		if math.Abs(float64(x)) < 0x1p-100 {
+			want = float64(x)
+		}
+		if got, want = rounded(got), rounded(want); math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
+			t.Errorf("tanh(%g) becomes %g, want %g", x, got, want)
+		}
+	}
+}

@@ -109,3 +109,14 @@ func tanh[V any](c calc[V], x V) V {
 	large := c.fma(c.num(-2), c.reciprocalAbove1(c.add(e, c.num(1))), c.num(1))
 	return c.copySign(c.pick(c.less(t, c.num(0.625)), small, large), x)
 }
+
+// TanhOfBFloat16 is tanh of an x that is a bfloat16, as a float32 that rounds to the bfloat16 next to tanh(x), whatever x is: in a third of the
+// instructions of tanh. It is x*P(x^2)/Q(x^2) up to 3.5, beyond which 1 is next; P and Q are a minimax fit whose error is below 2^-17.
+func TanhOfBFloat16[V any](m Machine[V], x V) V {
+	c := calc[V]{binary32, m}
+	t := c.clampAbove(c.clampBelow(x, -3.5), 3.5)
+	z := c.mul(t, t)
+	p := c.horner(z, []float64{1, 0x1.b53758p-4, 0x1.b12bb4p-11})
+	q := c.horner(z, []float64{1, 0x1.c29a7p-2, 0x1.d24eep-7})
+	return c.mul(c.mul(t, p), c.reciprocalAbove1(q))
+}

@@ -268,6 +268,16 @@ func (ev *evaluator) loop(lo, hi, step *Expr, init []*Expr, body func(i *Expr, c
 	})
 }
 
+// aside runs f, whose expressions count, but neither what it emits nor what it evaluates.
+func (ev *evaluator) aside(f func()) {
+	outer := ev.b.block
+	ev.b.block = &[]Stmt{}
+	ev.memo = append(ev.memo, map[string][]*Expr{})
+	f()
+	ev.memo = ev.memo[:len(ev.memo)-1]
+	ev.b.block = outer
+}
+
 // guarded evaluates v at points that are valid only where the lane's predicate holds, and gives
 // other elsewhere. The coordinates must be in range wherever the predicate holds.
 func (ev *evaluator) guarded(v ir.Value, points []*Point, valid []*Expr, other []*Expr) []*Expr {

@@ -120,6 +120,11 @@ func (g *group) guardedScope(cond *Expr, f func()) {
 // storeLanes stores values of an output at points: as vectors where they are consecutive and
 // aligned.
 func (g *group) storeLanes(output int, points []*Point, values []*Expr) {
+	g.storeLanesIf(g.ev.b.True(), output, points, values)
+}
+
+// storeLanesIf is storeLanes where a condition holds.
+func (g *group) storeLanesIf(cond *Expr, output int, points []*Point, values []*Expr) {
 	ev := g.ev
 	buf := g.outputs[output]
 	index := make([]*Expr, len(points))
@@ -129,13 +134,13 @@ func (g *group) storeLanes(output int, points []*Point, values []*Expr) {
 	for w := min(len(index), 16/buf.DType.Size()); w > 1; w /= 2 {
 		if len(index)%w == 0 && ev.consecutive(index, w) {
 			for i := 0; i < len(index); i += w {
-				ev.b.Store(buf, index[i], values[i:i+w]...)
+				ev.b.StoreIf(cond, buf, index[i], values[i:i+w]...)
 			}
 			return
 		}
 	}
 	for i := range index {
-		ev.b.Store(buf, index[i], values[i])
+		ev.b.StoreIf(cond, buf, index[i], values[i])
 	}
 }
 
@@ -143,6 +148,11 @@ func (g *group) storeLanes(output int, points []*Point, values []*Expr) {
 // are given, to the group's result: elementwise operations at the same points, reshapes and
 // transposes by moving the points.
 func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point, []*Expr) {
+	return g.epilogueTo(g.region.Results[0], v, points, values)
+}
+
+// epilogueTo is the part of the epilogue from one value to another.
+func (g *group) epilogueTo(to, v ir.Value, points []*Point, values []*Expr) ([]*Point, []*Expr) {
 	ev := g.ev
 	type derived struct {
 		points []*Point
@@ -150,6 +160,9 @@ func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point,
 	}
 	known := map[ir.Value]derived{v: {points, values}}
 	for _, op := range g.region.Ops {
+		if _, ok := known[to]; ok {
+			break
+		}
 		i := slices.IndexFunc(op.Operands, func(o ir.Value) bool { _, ok := known[o]; return ok })
 		if i < 0 {
 			continue
@@ -178,18 +191,18 @@ func (g *group) epilogue(v ir.Value, points []*Point, values []*Expr) ([]*Point,
 			known[op.Results[0]] = derived{d.points, out}
 		}
 	}
-	d := known[g.region.Results[0]]
+	d := known[to]
 	return d.points, d.values
 }
 
-// epilogueInputs gives what epilogue reads beside the anchor's result at points.
-func (g *group) epilogueInputs(v ir.Value, points []*Point) []*Expr {
+// epilogueInputs gives what epilogueTo reads beside v at points.
+func (g *group) epilogueInputs(to, v ir.Value, points []*Point) []*Expr {
 	ev := g.ev
 	var inputs []*Expr
 	known := map[ir.Value][]*Point{v: points}
 	for _, op := range g.region.Ops {
 		i := slices.IndexFunc(op.Operands, func(o ir.Value) bool { return known[o] != nil })
-		if i < 0 {
+		if i < 0 || known[to] != nil {
 			continue
 		}
 		at := known[op.Operands[i]]

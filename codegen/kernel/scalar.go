@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 
+	"weft/codegen/elementary"
 	"weft/ir"
 	"weft/ir/diag"
 )
@@ -41,6 +42,9 @@ func (b *Builder) scalar(op *ir.Op, e *ir.Entry, in []*Expr) *Expr {
 			x = b.unary(op.Kind, t, in[0])
 		default:
 			x = b.binary(op.Kind, t, in[0], in[1])
+		}
+		if op.Kind == ir.OpTanh && t == ir.BF16 {
+			x = elementary.TanhOfBFloat16(machine{b}, in[0])
 		}
 		if x == nil {
 			x, _ = b.elementary(op.Kind.String(), held(t), in...)

@@ -60,8 +60,9 @@ type (
 		Cond *Expr
 		Body []Stmt
 	}
-	// Store writes consecutive elements.
+	// Store writes consecutive elements where Cond holds; what it writes is computed anyway.
 	Store struct {
+		Cond   *Expr
 		Buffer *Buffer
 		Index  *Expr
 		Values []*Expr
@@ -139,17 +140,14 @@ func (b *Builder) If(cond *Expr, body func()) {
 	b.emit(s)
 }
 
-// aside runs f without what it emits.
-func (b *Builder) aside(f func()) {
-	outer := b.block
-	b.block = &[]Stmt{}
-	f()
-	b.block = outer
-}
-
 // Store emits a store of consecutive elements, aligned to their joint size when several.
 func (b *Builder) Store(buf *Buffer, index *Expr, values ...*Expr) {
-	b.emit(&Store{buf, index, values})
+	b.StoreIf(b.True(), buf, index, values...)
+}
+
+// StoreIf is Store where a condition holds.
+func (b *Builder) StoreIf(cond *Expr, buf *Buffer, index *Expr, values ...*Expr) {
+	b.emit(&Store{cond, buf, index, values})
 }
 
 // Barrier emits a block barrier.

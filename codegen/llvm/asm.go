@@ -50,10 +50,9 @@ func (e *emitter) resultType(results []weft.DType) types.Type {
 }
 
 // address turns the place of an element into a number: 32 bits for shared memory.
-func (e *emitter) address(x *kernel.Expr, index value.Value) value.Value {
-	b := e.top().block
-	p := e.pointer(x.Buffer, index, 1)
-	return b.NewPtrToInt(p, intType(x.Type))
+func (e *emitter) address(x *kernel.Expr) value.Value {
+	p := e.pointer(x.Buffer, e.place(x.Args[0]), 1)
+	return e.top().block.NewPtrToInt(p, intType(x.Type))
 }
 
 // declareDynamic makes the shared arrays parts of one array whose size the launch gives, which

@@ -201,13 +201,17 @@ func (e *emitter) loop(s *kernel.For) {
 }
 
 func (e *emitter) guard(s *kernel.If) {
-	cond := e.value(s.Cond)
+	e.where(e.value(s.Cond), func() { e.statements(s.Body) })
+}
+
+// where emits what runs where a condition holds.
+func (e *emitter) where(cond value.Value, body func()) {
 	outer := e.top()
 	then, after := e.newBlock(), e.newBlock()
 	outer.block.NewCondBr(cond, then, after)
 	inner := &scope{then, map[*kernel.Expr]value.Value{}}
 	e.scopes = append(e.scopes, inner)
-	e.statements(s.Body)
+	body()
 	inner.block.NewBr(after)
 	e.scopes = e.scopes[:len(e.scopes)-1]
 	outer.block = after

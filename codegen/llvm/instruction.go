@@ -105,7 +105,7 @@ func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
 	case kernel.Select:
 		return b.NewSelect(args[0], args[1], args[2])
 	case kernel.Load:
-		return e.load(x, args[0])
+		return e.load(x)
 	case kernel.Lane:
 		if load := x.Args[0]; wordPairs(load.Buffer, int(load.Imm)) {
 			return e.halfOfWord(args[0], x.Imm)
@@ -120,7 +120,7 @@ func (e *emitter) instruction(x *kernel.Expr, args []value.Value) value.Value {
 	case kernel.Part:
 		return b.NewExtractValue(args[0], uint64(x.Imm))
 	case kernel.Address:
-		return e.address(x, args[0])
+		return e.address(x)
 	case kernel.HalfBits:
 		v := e.toMemory(weft.DType(x.Imm), args[0])
 		if weft.DType(x.Imm) == weft.F16 {
@@ -156,7 +156,21 @@ func (e *emitter) index(x *kernel.Expr, v value.Value) value.Value {
 	return e.top().block.NewZExt(v, types.I64)
 }
 
-func (e *emitter) pointer(buf *kernel.Buffer, index value.Value, lanes int) value.Value {
+// place is an index into a buffer: a value, and a number of elements beyond it, which instructions that access memory add for nothing.
+type place struct {
+	index  value.Value
+	beyond int64
+}
+
+// place takes the constant off an index.
+func (e *emitter) place(x *kernel.Expr) place {
+	if x.Op == kernel.Add && x.Args[1].Op == kernel.Const {
+		return place{e.value(x.Args[0]), x.Args[1].Imm}
+	}
+	return place{e.value(x), 0}
+}
+
+func (e *emitter) pointer(buf *kernel.Buffer, at place, lanes int) value.Value {
 	b := e.top().block
 	base, ok := e.shared[buf]
 	space := sharedSpace
@@ -168,7 +182,10 @@ func (e *emitter) pointer(buf *kernel.Buffer, index value.Value, lanes int) valu
 			}
 		}
 	}
-	var p value.Value = b.NewGetElementPtr(memory(buf.DType), base, index)
+	var p value.Value = b.NewGetElementPtr(memory(buf.DType), base, at.index)
+	if at.beyond != 0 {
+		p = b.NewGetElementPtr(memory(buf.DType), p, constant.NewInt(types.I64, at.beyond))
+	}
 	if lanes > 1 {
 		t := types.NewPointer(types.NewVector(uint64(lanes), memory(buf.DType)))
 		t.AddrSpace = space
@@ -177,11 +194,11 @@ func (e *emitter) pointer(buf *kernel.Buffer, index value.Value, lanes int) valu
 	return p
 }
 
-func (e *emitter) load(x *kernel.Expr, index value.Value) value.Value {
+func (e *emitter) load(x *kernel.Expr) value.Value {
 	b := e.top().block
 	lanes := int(x.Imm)
 	element := memory(x.Buffer.DType)
-	p := e.pointer(x.Buffer, index, lanes)
+	p := e.pointer(x.Buffer, e.place(x.Args[0]), lanes)
 	t := element
 	if lanes > 1 {
 		t = types.NewVector(uint64(lanes), element)
@@ -270,42 +287,45 @@ func (e *emitter) toMemory(t weft.DType, v value.Value) value.Value {
 }
 
 func (e *emitter) store(s *kernel.Store) {
-	index := e.value(s.Index)
-	lanes := len(s.Values)
-	if wordPairs(s.Buffer, lanes) {
-		e.storePairs(s, index)
+	cond, at := e.value(s.Cond), e.place(s.Index)
+	v := e.stored(s)
+	p := e.pointer(s.Buffer, at, len(s.Values))
+	b := e.top().block
+	if to := pointerLike(p, v.Type()); !to.Equal(p.Type()) {
+		p = b.NewBitCast(p, to)
+	}
+	write := func() {
+		st := e.top().block.NewStore(v, p)
+		st.Align = ir.Align(len(s.Values) * s.Buffer.DType.Size())
+	}
+	if s.Cond.IsInt(1) {
+		write()
 		return
 	}
-	values := make([]value.Value, lanes)
-	for i, x := range s.Values {
-		values[i] = e.value(x)
-	}
-	for i := range values {
-		values[i] = e.toMemory(s.Buffer.DType, values[i])
-	}
-	b := e.top().block
-	v := values[0]
-	if lanes > 1 {
-		v = e.vector(memory(s.Buffer.DType), values)
-	}
-	st := b.NewStore(v, e.pointer(s.Buffer, index, lanes))
-	st.Align = ir.Align(lanes * s.Buffer.DType.Size())
+	e.where(cond, write)
 }
 
-// storePairs stores bfloat16 as words of two.
-func (e *emitter) storePairs(s *kernel.Store, index value.Value) {
-	words := make([]value.Value, len(s.Values)/2)
-	for i := range words {
-		words[i] = e.pair(s.Values[2*i+1], s.Values[2*i])
+// stored is what a store writes: an element, or a vector; of bfloat16, words of two.
+func (e *emitter) stored(s *kernel.Store) value.Value {
+	values := make([]value.Value, 0, len(s.Values))
+	element := memory(s.Buffer.DType)
+	if wordPairs(s.Buffer, len(s.Values)) {
+		element = types.I32
+		for i := 0; i < len(s.Values); i += 2 {
+			values = append(values, e.pair(s.Values[i+1], s.Values[i]))
+		}
+	} else {
+		for _, x := range s.Values {
+			values = append(values, e.value(x))
+		}
+		for i := range values {
+			values[i] = e.toMemory(s.Buffer.DType, values[i])
+		}
 	}
-	b := e.top().block
-	v := words[0]
-	if len(words) > 1 {
-		v = e.vector(types.I32, words)
+	if len(values) == 1 {
+		return values[0]
 	}
-	p := e.pointer(s.Buffer, index, len(s.Values))
-	st := b.NewStore(v, b.NewBitCast(p, pointerLike(p, v.Type())))
-	st.Align = ir.Align(len(s.Values) * s.Buffer.DType.Size())
+	return e.vector(element, values)
 }
 
 // pair is the word of two held bfloat16: what is still to be rounded is rounded together.
