@@ -219,6 +219,14 @@ func (b *Builder) Idx(v int64) *Expr { return b.Int(b.Index, v) }
 // True is the true predicate.
 func (b *Builder) True() *Expr { return b.Int(ir.Bool, 1) }
 
+// bool is a truth value.
+func (b *Builder) bool(v bool) *Expr {
+	if v {
+		return b.True()
+	}
+	return b.Int(ir.Bool, 0)
+}
+
 // Float is a float constant, rounded to its type.
 func (b *Builder) Float(t ir.DType, v float64) *Expr {
 	if t == ir.F32 {

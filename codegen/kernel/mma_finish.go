@@ -105,6 +105,7 @@ type leaving struct {
 	columns      int   // of a slab
 	pitch        int64 // elements from row to row of the stage
 	instructions int   // of the epilogue of an element, after the stage
+	shifted      bool  // rows lie in the stage as far from a multiple of 16 bytes as they do in the result
 }
 
 // slab is a part of a warp's results: it begins below the warp's first row, and right of its first column.
@@ -132,6 +133,7 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	l.base = b.Mul(warp, b.Idx(slabRows*l.pitch))
 	l.instructions = l.countEpilogue()
+	l.shifted = l.storesShifted()
 	slabs := s.WarpM / slabRows * (s.WarpN / l.columns)
 	if !l.inLoops() {
 		for i := range slabs {
@@ -188,8 +190,15 @@ func (l *leaving) stageSlab(at slab, sums []*Expr) {
 	quad, pair := b.DivMod(l.lane, b.Idx(4))
 	for n := 0; n < l.columns; n += 8 {
 		for half := range 2 {
-			to := b.Add(b.Mul(b.Add(quad, b.Idx(int64(8*half))), b.Idx(l.pitch)), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
-			b.Store(l.stage, b.Add(l.base, to), sums[n/2+2*half:n/2+2*half+2]...)
+			row := b.Add(quad, b.Idx(int64(8*half)))
+			to := b.Add(l.rowInStage(at, row), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
+			two := sums[n/2+2*half : n/2+2*half+2]
+			if l.shifted {
+				b.Store(l.stage, to, two[0])
+				b.Store(l.stage, b.Add(to, b.Idx(1)), two[1])
+			} else {
+				b.Store(l.stage, to, two...)
+			}
 		}
 	}
 }
@@ -315,7 +324,13 @@ func (l *leaving) storeRows(at slab) {
 	if !l.nTotal.DivisibleBy(chunkSize, l.ev.prog.Divisor) {
 		run = 1
 	}
-	l.eachRun(run, func(from *Expr, count int) { l.storeRuns(at, from, count, run) })
+	whole := l.ev.b.bool(false)
+	if l.shifted {
+		whole = l.storeShifted(at)
+	}
+	l.g.guardedScope(l.ev.b.Not(whole), func() {
+		l.eachRun(run, func(from *Expr, count int) { l.storeRuns(at, from, count, run) })
+	})
 }
 
 // storeRuns stores some runs of a slab, from one on.
@@ -336,7 +351,7 @@ func (l *leaving) storeRuns(at slab, from *Expr, count, run int) {
 		first := b.Mul(c, b.Idx(int64(run)))
 		column := b.Add(b.Add(l.firstN, l.warpN), b.Add(first, at.right))
 		inside := b.And(b.Less(id, b.Idx(int64(slabRows*perRow))), b.Less(row, b.Size(l.mTotal)))
-		p := place{b.Add(l.base, b.Add(b.Mul(r, b.Idx(l.pitch)), first)), b.And(inside, b.Less(column, b.Size(l.nTotal))), nil}
+		p := place{b.Add(l.rowInStage(at, r), first), b.And(inside, b.Less(column, b.Size(l.nTotal))), nil}
 		if ahead {
 			p.points = l.pointsInside(row, column, run)
 		} else {

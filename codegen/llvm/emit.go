@@ -42,6 +42,11 @@ type emitter struct {
 type scope struct {
 	block  *ir.Block
 	values map[*kernel.Expr]value.Value
+	pairs  map[[2]*kernel.Expr]value.Value // words of two bfloat16
+}
+
+func newScope(block *ir.Block) *scope {
+	return &scope{block, map[*kernel.Expr]value.Value{}, map[[2]*kernel.Expr]value.Value{}}
 }
 
 // Emit gives the LLVM module of a kernel whose entry has that name.
@@ -81,7 +86,7 @@ func Emit(k *kernel.Kernel, name string) *ir.Module {
 		}
 	}
 	entry := e.fn.NewBlock("entry")
-	e.scopes = []*scope{{entry, map[*kernel.Expr]value.Value{}}}
+	e.scopes = []*scope{newScope(entry)}
 	e.statements(k.Body)
 	e.top().block.NewRet(nil)
 	e.annotate()
@@ -175,7 +180,8 @@ func (e *emitter) loop(s *kernel.For) {
 	}
 	header.NewCondBr(header.NewICmp(enum.IPredSLT, counter, hi), body, after)
 
-	inner := &scope{body, map[*kernel.Expr]value.Value{s.Var: counter}}
+	inner := newScope(body)
+	inner.values[s.Var] = counter
 	for i, x := range s.Carried {
 		inner.values[x] = phis[i]
 	}
@@ -209,7 +215,7 @@ func (e *emitter) where(cond value.Value, body func()) {
 	outer := e.top()
 	then, after := e.newBlock(), e.newBlock()
 	outer.block.NewCondBr(cond, then, after)
-	inner := &scope{then, map[*kernel.Expr]value.Value{}}
+	inner := newScope(then)
 	e.scopes = append(e.scopes, inner)
 	body()
 	inner.block.NewBr(after)

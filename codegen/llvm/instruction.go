@@ -2,6 +2,7 @@ package llvm
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/constant"
@@ -236,13 +237,18 @@ func (e *emitter) lane(t weft.DType, v value.Value, i int64) value.Value {
 // mask.
 func wordPairs(buf *kernel.Buffer, lanes int) bool { return lanes > 1 && buf.DType == weft.BF16 }
 
+// word is one of those of a load of bfloat16 pairs.
+func (e *emitter) word(words value.Value, i int64) value.Value {
+	if _, ok := words.Type().(*types.VectorType); ok {
+		return e.top().block.NewExtractElement(words, constant.NewInt(types.I32, i))
+	}
+	return words
+}
+
 // halfOfWord is lane i of bfloat16 pairs as a float.
 func (e *emitter) halfOfWord(words value.Value, i int64) value.Value {
+	word := e.word(words, i/2)
 	b := e.top().block
-	word := words
-	if _, ok := words.Type().(*types.VectorType); ok {
-		word = b.NewExtractElement(words, constant.NewInt(types.I32, i/2))
-	}
 	if i%2 == 0 {
 		word = b.NewShl(word, constant.NewInt(types.I32, 16))
 	} else {
@@ -314,6 +320,9 @@ func (e *emitter) stored(s *kernel.Store) value.Value {
 		for i := 0; i < len(s.Values); i += 2 {
 			values = append(values, e.pair(s.Values[i+1], s.Values[i]))
 		}
+	} else if x := s.Values[0]; s.Buffer.DType == weft.BF16 && rounded(x) { // in the low half, where it is stored from
+		word := e.roundPair(constant.NewFloat(types.Float, 0), e.value(x.Args[0]))
+		return e.top().block.NewTrunc(word, types.I16)
 	} else {
 		for _, x := range s.Values {
 			values = append(values, e.value(x))
@@ -328,17 +337,81 @@ func (e *emitter) stored(s *kernel.Store) value.Value {
 	return e.vector(element, values)
 }
 
-// pair is the word of two held bfloat16: what is still to be rounded is rounded together.
+// rounded tells whether an expression is one rounded to bfloat16.
+func rounded(x *kernel.Expr) bool { return x.Op == kernel.RoundHalf && weft.DType(x.Imm) == weft.BF16 }
+
+// pair is the word of two held bfloat16: what is still to be rounded is rounded together, and what was computed of bfloat16 alike is computed
+// together.
 func (e *emitter) pair(high, low *kernel.Expr) value.Value {
-	rounded := func(x *kernel.Expr) bool { return x.Op == kernel.RoundHalf && weft.DType(x.Imm) == weft.BF16 }
+	key := [2]*kernel.Expr{high, low}
+	for i := len(e.scopes) - 1; i >= 0; i-- {
+		if v, ok := e.scopes[i].pairs[key]; ok {
+			return v
+		}
+	}
+	v := e.newPair(high, low)
+	e.top().pairs[key] = v
+	return v
+}
+
+func (e *emitter) newPair(high, low *kernel.Expr) value.Value {
 	if rounded(high) && rounded(low) {
+		if v := e.packed(high.Args[0], low.Args[0]); v != nil {
+			return v
+		}
 		return e.roundPair(e.value(high.Args[0]), e.value(low.Args[0]))
+	}
+	if high.Op == kernel.Const && low.Op == kernel.Const {
+		return constant.NewInt(types.I32, int64(int32(float32Bits(high)&^0xffff|float32Bits(low)>>16)))
+	}
+	if high.Op == kernel.Lane && low.Op == kernel.Lane && high.Args[0] == low.Args[0] && high.Imm == low.Imm+1 && low.Imm%2 == 0 && wordPairs(low.Args[0].Buffer, int(low.Args[0].Imm)) {
+		return e.word(e.value(low.Args[0]), low.Imm/2)
 	}
 	x, y := e.value(high), e.value(low)
 	b := e.top().block
 	upper := b.NewAnd(b.NewBitCast(x, types.I32), constant.NewInt(types.I32, -1<<16))
 	return b.NewOr(upper, b.NewLShr(b.NewBitCast(y, types.I32), constant.NewInt(types.I32, 16)))
 }
+
+// packed is the rounded word of two sums, differences or products of bfloat16; nil for others. Rounded to float32 first they would be the same, but
+// for products that are denormal.
+func (e *emitter) packed(high, low *kernel.Expr) value.Value {
+	if high.Op != low.Op || high.Op != kernel.FAdd && high.Op != kernel.FSub && high.Op != kernel.FMul {
+		return nil
+	}
+	for _, x := range []*kernel.Expr{high.Args[0], low.Args[0], high.Args[1], low.Args[1]} {
+		if !isBFloat16(x) {
+			return nil
+		}
+	}
+	x, y := e.pair(high.Args[0], low.Args[0]), e.pair(high.Args[1], low.Args[1])
+	both := func(v float32) value.Value {
+		return constant.NewInt(types.I32, int64(int32(math.Float32bits(v)|math.Float32bits(v)>>16)))
+	}
+	args := []value.Value{x, y, both(float32(math.Copysign(0, -1)))}
+	switch high.Op {
+	case kernel.FAdd:
+		args = []value.Value{x, both(1), y}
+	case kernel.FSub:
+		args = []value.Value{y, both(-1), x}
+	}
+	return e.asm("fma.rn.bf16x2", []weft.DType{weft.I32}, args)
+}
+
+// isBFloat16 tells whether a float is surely one of bfloat16.
+func isBFloat16(x *kernel.Expr) bool {
+	switch x.Op {
+	case kernel.Load:
+		return x.Buffer.DType == weft.BF16
+	case kernel.Lane:
+		return x.Args[0].Buffer.DType == weft.BF16
+	case kernel.Const:
+		return x.Type == weft.F32 && float32Bits(x)&0xffff == 0
+	}
+	return rounded(x)
+}
+
+func float32Bits(x *kernel.Expr) uint32 { return math.Float32bits(float32(x.FloatValue())) }
 
 // vector joins values.
 func (e *emitter) vector(element types.Type, values []value.Value) value.Value {

@@ -227,6 +227,8 @@ var catalogue = []Intrinsic{
 		"Makes the mbarriers that this thread has initialised usable by copies, and by other blocks of the cluster after its barrier.", "other uses are a fault"},
 	{"fence.proxy.async.shared::cta", "fence.proxy.async.shared::cta;", "~{memory}", false, true, 90, 80,
 		"Makes what this thread wrote to shared memory, its finished cp.async too, readable to wgmma of threads that meet it at a barrier.", "wgmma of other bytes is a fault"},
+	{"fma.rn.bf16x2", "fma.rn.bf16x2 $0, $1, $2, $3;", "=r,r,r,r", false, false, 80, 70,
+		"$1 * $2 + $3 of both bfloat16.", "rounded once, to nearest even, denormals too; NaN is 0x7fff"},
 	{"fma.rn.f32", "fma.rn.f32 $0, $1, $2, $3;", "=f,f,f,f", false, false, 80, 70, nearestDoc, nearestPlain},
 	{"fma.rn.f64", "fma.rn.f64 $0, $1, $2, $3;", "=d,d,d,d", false, false, 80, 70, nearestDoc, nearestDouble},
 	{"ld.global.nc.v2.f32", "ld.global.nc.v2.f32 {$0, $1}, [$2];", "=f,=f,l", false, false, 80, 70,
