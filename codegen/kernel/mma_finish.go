@@ -317,11 +317,14 @@ func (l *leaving) eachRun(run int, store func(from *Expr, count int)) {
 	})
 }
 
-// storeRows stores a slab in runs along columns: of eight where every row of the result starts at
-// a multiple of 16 bytes, else of single elements, neighbours by neighbouring threads.
+// storeRows stores a slab in runs along columns: of eight, or of 16 bytes of wider results, where every row of the result starts at
+// a multiple of that, else of single elements, neighbours by neighbouring threads.
 func (l *leaving) storeRows(at slab) {
 	run := chunkSize
-	if !l.nTotal.DivisibleBy(chunkSize, l.ev.prog.Divisor) {
+	if size := l.g.outputs[0].DType.Size(); l.s.Bulk && size > 2 {
+		run = 16 / size
+	}
+	if !l.nTotal.DivisibleBy(int64(run), l.ev.prog.Divisor) {
 		run = 1
 	}
 	whole := l.ev.b.bool(false)
@@ -421,14 +424,14 @@ func (l *leaving) storeColumns(at slab) {
 }
 
 // storeColumnRuns stores some runs along rows, from one on.
-func (l *leaving) storeColumnRuns(slab slab, from *Expr, count, run int) {
+func (l *leaving) storeColumnRuns(in slab, from *Expr, count, run int) {
 	ev, b := l.ev, l.ev.b
 	perColumn := slabRows / run
 	for i := 0; i < count; i += 32 {
 		at, r := b.DivMod(b.Add(b.Add(from, l.lane), b.Idx(int64(i))), b.Idx(int64(perColumn)))
 		first := b.Mul(r, b.Idx(int64(run)))
-		row := b.Add(b.Add(l.firstM, l.warpM), b.Add(first, slab.below))
-		column := b.Add(b.Add(l.firstN, l.warpN), b.Add(at, slab.right))
+		row := b.Add(b.Add(l.firstM, l.warpM), b.Add(first, in.below))
+		column := b.Add(b.Add(l.firstN, l.warpN), b.Add(at, in.right))
 		l.g.guardedScope(b.And(b.Less(row, b.Size(l.mTotal)), b.Less(column, b.Size(l.nTotal))), func() {
 			points, values := make([]*Point, run), make([]*Expr, run)
 			for i := range points {
@@ -445,10 +448,11 @@ func (l *leaving) storeColumnRuns(slab slab, from *Expr, count, run int) {
 // loadRun reads adjacent elements of the stage.
 func (l *leaving) loadRun(from *Expr, run int) []*Expr {
 	b := l.ev.b
-	if run == 1 || l.stage.DType != ir.F32 {
-		return b.LoadShared(l.stage, from, run)
+	var out []*Expr
+	for widest := min(run, 16/l.stage.DType.Size()); len(out) < run; {
+		out = append(out, b.LoadShared(l.stage, b.Add(from, b.Idx(int64(len(out)))), widest)...)
 	}
-	return append(b.LoadShared(l.stage, from, 4), b.LoadShared(l.stage, b.Add(from, b.Idx(4)), 4)...)
+	return out
 }
 
 // finishStaged finishes sums that went through the stage, but where they were finished before.
