@@ -293,19 +293,26 @@ func (l *leaving) countEpilogue() int {
 	return n
 }
 
-// eachRun stores the runs of a slab, some at a time. Single elements are stored in a loop where ptxas would have no registers for all their places:
-// of 64 bits, or beside the sums of the next tile or what an epilogue reads. Runs are where their epilogues are long.
+// eachRun stores the runs of a slab, some at a time. Single elements, and runs of fewer than chunkSize, of which there are many, are stored in a
+// loop where ptxas would have no registers for all their places: of 64 bits, or beside the sums of the next tile or what an epilogue reads. Runs are
+// where their epilogues are long.
 func (l *leaving) eachRun(run int, store func(from *Expr, count int)) {
 	b := l.ev.b
 	runs := slabRows * l.columns / run
-	some := runs
-	if much := l.s.WarpM > slabRows || b.Index == ir.I64 || l.stage.DType == ir.F32 && len(l.g.region.Params) > 2; run == 1 && l.s.Bulk && much {
-		some = 32 * runsTogether
+	together := runs / 32
+	much := l.s.WarpM > slabRows || b.Index == ir.I64 || l.stage.DType == ir.F32 && len(l.g.region.Params) > 2
+	if l.s.Bulk && (run == 1 && much || run > 1 && run < chunkSize) {
+		together = min(together, runsTogether)
 	}
 	if l.inLoops() {
-		for some > 32 && some/32*run*l.instructions > loopInstructions {
-			some /= 2
+		together = min(together, max(1, loopInstructions/(run*l.instructions)))
+	}
+	some := runs
+	if together < runs/32 {
+		for runs/32%together != 0 {
+			together--
 		}
+		some = 32 * together
 	}
 	if some == runs {
 		store(b.Idx(0), runs)
