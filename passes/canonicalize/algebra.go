@@ -28,16 +28,19 @@ var algebra = map[ir.Kind]func(c *canonicalizer, op *ir.Op, b *ir.Builder) (ir.V
 	ir.OpBroadcastInDim: broadcast,
 	ir.OpSlice:          slice,
 	ir.OpConcatenate:    concatenate,
-	ir.OpAdd:            neutral(0, false),
-	ir.OpSubtract:       neutral(0, true),
-	ir.OpMultiply:       neutral(1, false),
-	ir.OpDivide:         neutral(1, true),
-	ir.OpAnd:            logical(true),
-	ir.OpOr:             logical(false),
-	ir.OpSelect:         selectKnown,
-	ir.OpPower:          power,
-	ir.OpNegate:         involution,
-	ir.OpNot:            involution,
+
+	ir.OpDynamicUpdateSlice: updateOfRepeated,
+
+	ir.OpAdd:      neutral(0, false),
+	ir.OpSubtract: neutral(0, true),
+	ir.OpMultiply: neutral(1, false),
+	ir.OpDivide:   neutral(1, true),
+	ir.OpAnd:      logical(true),
+	ir.OpOr:       logical(false),
+	ir.OpSelect:   selectKnown,
+	ir.OpPower:    power,
+	ir.OpNegate:   involution,
+	ir.OpNot:      involution,
 }
 
 // splat is the value of all elements when v is one literal number, broadcast or not.
@@ -171,6 +174,39 @@ func concatenate(c *canonicalizer, op *ir.Op, b *ir.Builder) (ir.Value, bool) {
 		return 0, false
 	}
 	return b.Concatenate(axis, kept...), true
+}
+
+// updateOfRepeated makes a pad of an update of one scalar, repeated, at a place that is known: the gradient of
+// what was cut.
+func updateOfRepeated(c *canonicalizer, op *ir.Op, b *ir.Builder) (ir.Value, bool) {
+	base := c.defs[op.Operands[0]]
+	if base == nil || base.Kind != ir.OpBroadcastInDim || c.entry.Type(base.Operands[0]).Rank() != 0 {
+		return 0, false
+	}
+	shape, size := c.entry.Type(op.Operands[0]).Shape, c.entry.Type(op.Operands[1]).Shape
+	low, high := make([]ir.Dim, len(shape)), make([]ir.Dim, len(shape))
+	for i, v := range op.Operands[2:] {
+		start, ok := c.index(v)
+		if !ok {
+			return 0, false
+		}
+		low[i], high[i] = start, shape[i].Sub(size[i]).Sub(start)
+		if min(low[i].Bounds(c.program.Range).Min, high[i].Bounds(c.program.Range).Min) < 0 {
+			return 0, false // the place would be moved into the bounds
+		}
+	}
+	return b.Pad(op.Operands[1], base.Operands[0], low, high, nil), true
+}
+
+// index is the value of a whole number that is known or depends on sizes alone.
+func (c *canonicalizer) index(v ir.Value) (ir.Dim, bool) {
+	if t, ok := c.literals[v]; ok {
+		return ir.Const(t.Int(0)), true
+	}
+	if op := c.defs[v]; op != nil && op.Kind == ir.OpDim {
+		return op.Attrs.(*ir.DimAttrs).Value, true
+	}
+	return ir.Dim{}, false
 }
 
 // neutral drops an operand that does not change the other: x*1, x/1 for all types; x+0 and

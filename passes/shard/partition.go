@@ -268,8 +268,11 @@ func shardingOf(shape []ir.Dim, factors []int, parts [][]ir.Part) ir.Sharding {
 
 // move emits an operation of the table moves.
 func (w *rewriter) move(op *ir.Op, m move) {
-	if (op.Kind == ir.OpReshape || op.Kind == ir.OpSlice) && w.throughPartial(op) {
-		return
+	switch op.Kind {
+	case ir.OpReshape, ir.OpSlice, ir.OpPad, ir.OpConcatenate:
+		if w.throughPartial(op) {
+			return
+		}
 	}
 	needs, fits := m.operands(w.partitioner, w.e, op, w.of(op.Results[0]))
 	operands := make([]placed, len(op.Operands))
@@ -280,40 +283,58 @@ func (w *rewriter) move(op *ir.Op, m move) {
 	w.now[op.Results[0]] = placed{value: values[0], shard: fits}
 }
 
-// throughPartial emits an operation that moves elements of a value that is still a sum over
-// ranks: the sum is taken later, once.
+// throughPartial emits an operation that moves elements of values that are still sums over the same
+// ranks, and at most puts zeros beside them: the sum is taken later, once.
 func (w *rewriter) throughPartial(op *ir.Op) bool {
-	v := op.Operands[0]
-	p := w.now[v]
-	if len(p.partial) == 0 || len(w.users[v]) > 1 || slices.Contains(w.e.Body.Results, v) || w.wantsAny(v, p.partial) {
-		return false
-	}
-	var operand, result ir.Sharding
-	if m, ok := moves[op.Kind]; ok {
-		if op.Kind == ir.OpReshape {
-			result = w.regroup(p.shard, shapeOf(w.e, op.Results[0]))
-		} else {
-			result = w.of(op.Results[0])
+	moved := op.Operands
+	if op.Kind == ir.OpPad {
+		if !w.isZero(op.Operands[1]) {
+			return false
 		}
-		result = w.dropAxes(result, func(axis string) bool { return slices.Contains(p.partial, axis) })
-		needs, fits := m.operands(w.partitioner, w.e, op, result)
-		operand, result = needs[0], fits
-	} else {
-		r := ruleOf(w.e, op)
-		parts := make([][]ir.Part, r.factors)
-		for d, f := range r.operands[0] {
-			if f >= 0 {
-				parts[f] = p.shard[d]
-			}
+		moved = op.Operands[:1]
+	}
+	axes := w.now[moved[0]].partial
+	var operands []placed
+	for _, v := range moved {
+		p := w.now[v]
+		if len(axes) == 0 || !slices.Equal(p.partial, axes) || len(w.users[v]) > 1 || slices.Contains(w.e.Body.Results, v) || w.wantsAny(v, axes) {
+			return false
 		}
-		operand, result = shardingOf(shapeOf(w.e, v), r.operands[0], parts), shardingOf(shapeOf(w.e, op.Results[0]), r.results[0], parts)
+		operands = append(operands, p)
 	}
-	if !operand.Equal(p.shard) {
-		return false
+	needs, result := w.asMoved(op, operands[0])
+	for i, p := range operands {
+		if !p.shard.Equal(needs[i]) {
+			return false
+		}
 	}
-	values := w.emit(op, []placed{p}, []ir.Sharding{result})
-	w.now[op.Results[0]] = placed{value: values[0], shard: result, partial: p.partial}
+	for i, v := range op.Operands[len(moved):] {
+		operands = append(operands, w.need(v, needs[len(moved)+i]))
+	}
+	values := w.emit(op, operands, []ir.Sharding{result})
+	w.now[op.Results[0]] = placed{value: values[0], shard: result, partial: axes}
 	return true
+}
+
+// asMoved gives the divisions of the operands and of the result of an operation that moves elements, of which
+// the first are divided as they are now.
+func (w *rewriter) asMoved(op *ir.Op, first placed) (needs []ir.Sharding, result ir.Sharding) {
+	if m, ok := moves[op.Kind]; ok {
+		result = w.of(op.Results[0])
+		if op.Kind == ir.OpReshape {
+			result = w.regroup(first.shard, shapeOf(w.e, op.Results[0]))
+		}
+		result = w.dropAxes(result, func(axis string) bool { return slices.Contains(first.partial, axis) })
+		return m.operands(w.partitioner, w.e, op, result)
+	}
+	r := ruleOf(w.e, op)
+	parts := make([][]ir.Part, r.factors)
+	for d, f := range r.operands[0] {
+		if f >= 0 {
+			parts[f] = first.shard[d]
+		}
+	}
+	return []ir.Sharding{shardingOf(shapeOf(w.e, op.Operands[0]), r.operands[0], parts)}, shardingOf(shapeOf(w.e, op.Results[0]), r.results[0], parts)
 }
 
 // wantsAny tells whether a value is to be divided over some of the axes.
@@ -361,6 +382,8 @@ func (w *rewriter) localAttrs(op *ir.Op, operands []placed, results []ir.Shardin
 		return &ir.BroadcastAttrs{Dims: results[0].Local(w.mesh), Axes: a.Axes}
 	case *ir.SliceAttrs:
 		return w.localSlice(op, a, operands[0].shard, results[0])
+	case *ir.PadAttrs:
+		return w.localPad(op, a, operands[0].shard)
 	case *ir.DynamicSliceAttrs:
 		return &ir.DynamicSliceAttrs{Sizes: results[0].Local(w.mesh)}
 	case *ir.GatherAttrs:
@@ -383,25 +406,6 @@ func (w *rewriter) localAttrs(op *ir.Op, operands []placed, results []ir.Shardin
 		}
 	}
 	return op.Attrs
-}
-
-// localSlice gives the bounds of a slice of whole stretches on a rank.
-func (w *rewriter) localSlice(op *ir.Op, a *ir.SliceAttrs, operand, result ir.Sharding) *ir.SliceAttrs {
-	local := &ir.SliceAttrs{Start: slices.Clone(a.Start), Limit: slices.Clone(a.Limit), Stride: a.Stride}
-	in, out := operand.Local(w.mesh), result.Local(w.mesh)
-	for d := range in {
-		keeps, stretch := sliceDim(w.e, op, d)
-		switch {
-		case !divided(operand[d]):
-		case keeps, interleaved(w.e, op, d) > 0:
-			local.Limit[d] = in[d]
-		default:
-			index, _ := a.Start[d].DivExact(stretch)
-			local.Start[d] = index.Mul(out[d])
-			local.Limit[d] = local.Start[d].Add(out[d])
-		}
-	}
-	return local
 }
 
 // iota counts from the rank's first index on, divided as it is wanted where that can be had.

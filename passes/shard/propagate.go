@@ -154,7 +154,8 @@ type move struct {
 
 var moves = map[ir.Kind]move{
 	ir.OpReshape:     {propagateReshape, reshapeOperands},
-	ir.OpSlice:       {propagateSlice, sliceOperands},
+	ir.OpSlice:       {propagateCut, cutOperands},
+	ir.OpPad:         {propagateCut, cutOperands},
 	ir.OpConcatenate: {propagateConcatenate, concatenateOperands},
 	ir.OpAttention:   {propagateAttention, attentionOperands},
 }
@@ -174,87 +175,6 @@ func propagateReshape(a *analysis, op *ir.Op) {
 func reshapeOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
 	operand := pt.regroup(result, shapeOf(e, op.Operands[0]))
 	return []ir.Sharding{operand}, pt.regroup(operand, shapeOf(e, op.Results[0]))
-}
-
-// sliceDim tells what a slice does to a dim: keeps it whole, takes whole stretches of a size,
-// or neither (a size of 0).
-func sliceDim(e *ir.Entry, op *ir.Op, d int) (keeps bool, stretch ir.Dim) {
-	at := op.Attrs.(*ir.SliceAttrs)
-	n, size := shapeOf(e, op.Operands[0])[d], shapeOf(e, op.Results[0])[d]
-	if at.Start[d].Is(0) && n.Equal(size) && at.Stride[d] == 1 {
-		return true, n
-	}
-	if at.Stride[d] != 1 || size.Is(0) {
-		return false, ir.Dim{}
-	}
-	if _, ok := n.DivExact(size); !ok {
-		return false, ir.Dim{}
-	}
-	if _, ok := at.Start[d].DivExact(size); !ok && !at.Start[d].Is(0) {
-		return false, ir.Dim{}
-	}
-	return false, size
-}
-
-// interleaved is the stride of a slice that takes one element of each stretch of so many, as of features of
-// two kinds in turns; 0 for others.
-func interleaved(e *ir.Entry, op *ir.Op, d int) int64 {
-	at := op.Attrs.(*ir.SliceAttrs)
-	start, ok := at.Start[d].IsConst()
-	n, size := shapeOf(e, op.Operands[0])[d], shapeOf(e, op.Results[0])[d]
-	if !ok || at.Stride[d] == 1 || start >= at.Stride[d] || !n.Equal(size.MulConst(at.Stride[d])) {
-		return 0
-	}
-	return at.Stride[d]
-}
-
-func propagateSlice(a *analysis, op *ir.Op) {
-	in, out := op.Operands[0], op.Results[0]
-	for d := range shapeOf(a.e, out) {
-		keeps, stretch := sliceDim(a.e, op, d)
-		if keeps {
-			a.divide(out, d, a.of(in)[d])
-			a.divide(in, d, a.of(out)[d])
-			continue
-		}
-		if stride := interleaved(a.e, op, d); stride > 0 {
-			if parts := a.keyHeads(a.of(in)[d], ir.Const(stride), shapeOf(a.e, out)[d]); parts != nil {
-				a.divide(out, d, parts)
-			}
-			a.divide(in, d, a.queryHeads(a.of(out)[d], ir.Const(stride)))
-			continue
-		}
-		if stretch.Is(0) {
-			continue
-		}
-		if parts := a.ofBlock(a.of(in)[d], stretch); parts != nil {
-			a.divide(out, d, parts)
-		}
-		if count, ok := shapeOf(a.e, in)[d].DivExact(stretch); ok {
-			a.divide(in, d, a.blocks(count, a.of(out)[d]))
-		}
-	}
-}
-
-func sliceOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
-	in := shapeOf(e, op.Operands[0])
-	operand, fits := make(ir.Sharding, len(in)), slices.Clone(result)
-	for d, n := range in {
-		keeps, stretch := sliceDim(e, op, d)
-		count, ok := n.DivExact(stretch)
-		stride := interleaved(e, op, d)
-		switch {
-		case keeps:
-			operand[d] = result[d]
-		case stride > 0:
-			operand[d] = pt.queryHeads(result[d], ir.Const(stride))
-		case !stretch.Is(0) && ok:
-			operand[d] = pt.blocks(count, result[d])
-		default:
-			operand[d], fits[d] = whole(n), whole(shapeOf(e, op.Results[0])[d])
-		}
-	}
-	return []ir.Sharding{operand}, fits
 }
 
 // equalStretches is how many operands of one size a concatenation joins; 0 where sizes differ.

@@ -58,7 +58,6 @@ func ruleOf(e *ir.Entry, op *ir.Op) *rule {
 var ruleTable = map[ir.Kind]func(e *ir.Entry, op *ir.Op) *rule{
 	ir.OpBroadcastInDim:     broadcastRule,
 	ir.OpTranspose:          transposeRule,
-	ir.OpPad:                padRule,
 	ir.OpReverse:            reverseRule,
 	ir.OpDynamicSlice:       dynamicSliceRule,
 	ir.OpDynamicUpdateSlice: updateSliceRule,
@@ -131,11 +130,6 @@ func mapped(e *ir.Entry, op *ir.Op, keep func(i int) bool) *rule {
 		r.results = append(r.results, dims)
 	}
 	return r
-}
-
-func padRule(e *ir.Entry, op *ir.Op) *rule {
-	a := op.Attrs.(*ir.PadAttrs)
-	return mapped(e, op, func(i int) bool { return a.Low[i].Is(0) && a.High[i].Is(0) && a.Interior[i] == 0 })
 }
 
 func reverseRule(e *ir.Entry, op *ir.Op) *rule {

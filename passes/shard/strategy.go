@@ -519,7 +519,7 @@ func (a *analysis) column(op *ir.Op, r *rule, axis string) {
 }
 
 // stretch is the size of the equal stretches into which the users of a value cut a dim, at once or after
-// elementwise operations, transposes, and reductions along others; all of it where they do not, or in
+// elementwise operations, transposes, reshapes that keep it, and reductions along others; all of it where they do not, or in
 // different ways.
 func (a *analysis) stretch(v ir.Value, d int) ir.Dim { return a.stretchWithin(v, d, farStretch) }
 
@@ -533,11 +533,15 @@ func (a *analysis) stretchWithin(v ir.Value, d, hops int) ir.Dim {
 		at, size := d, n
 		switch {
 		case op.Kind == ir.OpSlice:
-			keeps, part := sliceDim(a.e, op, d)
+			keeps, part := cutOf(a.e, op).stretch(d)
 			if !keeps && part.Is(0) {
 				return n
 			} else if !keeps {
 				size = part
+			}
+		case op.Kind == ir.OpReshape:
+			if at = kept(shapeOf(a.e, v), d, shapeOf(a.e, op.Results[0])); at < 0 {
+				continue
 			}
 		case op.Kind == ir.OpTranspose:
 			at = slices.Index(op.Attrs.(*ir.TransposeAttrs).Permutation, d)
@@ -565,6 +569,21 @@ func (a *analysis) stretchWithin(v ir.Value, d, hops int) ir.Dim {
 		}
 	}
 	return found
+}
+
+// kept is where a reshape has dim d of what it reshapes; -1 where it is joined with others or cut.
+func kept(from []ir.Dim, d int, to []ir.Dim) int {
+	after, rest := ir.Const(1), ir.Const(1)
+	for _, n := range from[d+1:] {
+		after = after.Mul(n)
+	}
+	for at, n := range slices.Backward(to) {
+		if rest.Equal(after) && n.Equal(from[d]) {
+			return at
+		}
+		rest = rest.Mul(n)
+	}
+	return -1
 }
 
 func (a *analysis) stretches(v ir.Value, d int) ir.Dim {
