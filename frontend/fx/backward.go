@@ -47,6 +47,8 @@ func backwardRules() map[string]rule {
 		}),
 		"embedding_dense_backward.default":                             value((*call).embeddingBackward),
 		"_scaled_dot_product_flash_attention_for_cpu_backward.default": values((*call).attentionBackward),
+		"_weight_norm_interface_backward.default":                      values((*call).weightNormBackward),
+		"transformers.grouped_mm_fallback_backward.default":            values((*call).groupedProductBackward),
 	}
 	addNormBackwardRules(t)
 	return t
@@ -107,6 +109,8 @@ func (c *call) attentionBackward() []ir.Value {
 	out, lse := c.tensor("out"), c.tensor("logsumexp")
 	c.require(c.float("dropout_p", 0) == 0, "with dropout")
 	scale := c.attentionScale(q)
+	shared := c.b.Shape(k)
+	k, v = c.repeatHeads(k, q), c.repeatHeads(v, q)
 	s := c.scores(q, k, c.optional("attn_mask"), scale, c.bool("is_causal", false))
 	b, wide := c.b, c.b.DType(s)
 	shape := b.Shape(s)
@@ -129,5 +133,30 @@ func (c *call) attentionBackward() []ir.Value {
 	dp := product(dout, v, 3, 3)
 	ds := lower.Scale(b, b.Binary(ir.OpMultiply, p, b.Binary(ir.OpSubtract, dp, rows(delta))), scale)
 	t := b.DType(q)
-	return []ir.Value{b.Convert(product(ds, k, 3, 2), t), b.Convert(product(ds, q, 2, 2), t), b.Convert(product(p, dout, 2, 2), t)}
+	dk, dv := c.sumHeads(product(ds, q, 2, 2), shared[1]), c.sumHeads(product(p, dout, 2, 2), shared[1])
+	return []ir.Value{b.Convert(product(ds, k, 3, 2), t), b.Convert(dk, t), b.Convert(dv, t)}
+}
+
+// repeatHeads gives every query head its key or value head, which several may share.
+func (c *call) repeatHeads(x, q ir.Value) ir.Value {
+	s, heads := c.b.Shape(x), c.b.Shape(q)[1]
+	if heads.Equal(s[1]) {
+		return x
+	}
+	each, ok := heads.DivExact(s[1])
+	if !ok {
+		c.bad("%s query heads and %s key heads", heads, s[1])
+	}
+	wide := c.b.Broadcast(x, []ir.Dim{s[0], s[1], each, s[2], s[3]}, []int{0, 1, 3, 4})
+	return c.b.Reshape(wide, []ir.Dim{s[0], heads, s[2], s[3]})
+}
+
+// sumHeads adds up the gradients of query heads that share one of so many key heads.
+func (c *call) sumHeads(x ir.Value, keys ir.Dim) ir.Value {
+	s := c.b.Shape(x)
+	if keys.Equal(s[1]) {
+		return x
+	}
+	each, _ := s[1].DivExact(keys)
+	return c.b.Reduce(ir.Sum, c.b.Reshape(x, []ir.Dim{s[0], keys, each, s[2], s[3]}), 2)
 }

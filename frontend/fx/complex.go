@@ -438,13 +438,7 @@ func (c *call) shortTime() pair {
 // weightNorm scales the directions v to the lengths g: along dim, or as a whole (-1).
 func (c *call) weightNorm() []ir.Value {
 	v, g := c.tensor("v"), c.tensor("g")
-	dim, rank := c.int("dim", 0), c.b.Rank(v)
-	var axes []int
-	for axis := range rank {
-		if dim == -1 || axis != c.wrap("dim", dim, rank) {
-			axes = append(axes, axis)
-		}
-	}
+	axes := c.normedAxes(v)
 	wide := ir.F32
 	if c.b.DType(v) == ir.F64 {
 		wide = ir.F64
@@ -454,4 +448,30 @@ func (c *call) weightNorm() []ir.Value {
 	scale := c.b.Binary(ir.OpDivide, lower.Expand(c.b, c.b.Convert(g, wide), c.b.Shape(norm)), norm)
 	y := c.b.Binary(ir.OpMultiply, x, lower.Expand(c.b, scale, c.b.Shape(x)))
 	return []ir.Value{c.b.Convert(y, c.b.DType(v)), norm}
+}
+
+// normedAxes are the axes along which weights have one norm: all but dim.
+func (c *call) normedAxes(v ir.Value) (axes []int) {
+	dim, rank := c.int("dim", 0), c.b.Rank(v)
+	for axis := range rank {
+		if dim == -1 || axis != c.wrap("dim", dim, rank) {
+			axes = append(axes, axis)
+		}
+	}
+	return axes
+}
+
+// weightNormBackward gives the gradients of v and g, of which g v / |v| are the weights.
+func (c *call) weightNormBackward() []ir.Value {
+	b, dw, v, g, norms := c.b, c.tensor("grad_w"), c.tensor("saved_v"), c.tensor("saved_g"), c.tensor("saved_norms")
+	axes, wide, shape := c.normedAxes(v), b.DType(norms), b.Shape(v)
+	x, dy := b.Convert(v, wide), b.Convert(dw, wide)
+	sum := b.ReduceKeep(ir.Sum, b.Binary(ir.OpMultiply, dy, x), axes...)
+	norm := lower.Expand(b, norms, b.Shape(sum))
+	dg := b.Binary(ir.OpDivide, sum, norm)
+	scale := b.Binary(ir.OpDivide, lower.Expand(b, b.Convert(g, wide), b.Shape(sum)), norm)
+	along := b.Binary(ir.OpDivide, dg, norm) // how much of dy only makes v longer
+	rest := b.Binary(ir.OpSubtract, dy, b.Binary(ir.OpMultiply, x, lower.Expand(b, along, shape)))
+	dv := b.Binary(ir.OpMultiply, lower.Expand(b, scale, shape), rest)
+	return []ir.Value{b.Convert(dv, b.DType(v)), lower.Expand(b, b.Convert(dg, b.DType(g)), b.Shape(g))}
 }

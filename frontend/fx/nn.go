@@ -291,7 +291,7 @@ func (c *call) flashAttention() []ir.Value {
 	}
 	scale, mask, causal := c.attentionScale(q), c.optional("attn_mask"), c.bool("is_causal", false)
 	out := lower.ScaledDotProductAttention(c.b, q, k, v, mask, scale, causal)
-	sums := lower.LogSumExp(c.b, c.scores(q, k, mask, scale, causal), []int{3}, false)
+	sums := lower.LogSumExp(c.b, c.scores(q, c.repeatHeads(k, q), mask, scale, causal), []int{3}, false)
 	return []ir.Value{out, sums}
 }
 

@@ -214,12 +214,29 @@ func (c *call) groupedProduct(x, weight ir.Value) ir.Value {
 		c.unsupported(" of other ranks than [T, K], [G, K, N] and [G]")
 	}
 	all := c.b.DotGeneral(x, weight, &ir.DotAttrs{LhsContract: []int{1}, RhsContract: []int{1}}) // [T, G, N]
+	return c.b.Reduce(ir.Sum, c.ofGroup(all, offs), 1)
+}
+
+// ofGroup keeps what rows [T, G, N] have of their own group, which ends before the row that offs says, and
+// makes the rest zero.
+func (c *call) ofGroup(all, offs ir.Value) ir.Value {
 	shape := c.b.Shape(all)
 	grid := shape[:2]
 	row := c.b.Iota(c.b.DType(offs), grid, 0)
 	ends := c.b.Broadcast(offs, grid, []int{1})
 	starts := c.b.Broadcast(c.b.Pad(offs, c.b.Scalar(c.b.DType(offs), 0), ir.Consts[int64](1), ir.Consts[int64](-1), nil), grid, []int{1})
 	own := c.b.Binary(ir.OpAnd, c.b.Compare(ir.GE, row, starts), c.b.Compare(ir.LT, row, ends))
-	own = c.b.Broadcast(own, shape, []int{0, 1})
-	return c.b.Reduce(ir.Sum, c.b.Select(own, all, c.b.FullLike(all, 0)), 1)
+	return c.b.Select(c.b.Broadcast(own, shape, []int{0, 1}), all, c.b.FullLike(all, 0))
+}
+
+// groupedProductBackward gives the gradients of the rows and of the weights of each group.
+func (c *call) groupedProductBackward() []ir.Value {
+	x, weight, offs, dy := c.tensor("input"), c.tensor("weight"), c.tensor("offs"), c.tensor("grad_output")
+	if c.b.Rank(x) != 2 || c.b.Rank(weight) != 3 || c.b.Rank(offs) != 1 || c.b.Rank(dy) != 2 {
+		c.unsupported(" of other ranks than [T, K], [G, K, N], [G] and [T, N]")
+	}
+	all := c.b.DotGeneral(dy, weight, &ir.DotAttrs{LhsContract: []int{1}, RhsContract: []int{2}}) // [T, G, K]
+	dx := c.b.Reduce(ir.Sum, c.ofGroup(all, offs), 1)
+	rows := c.ofGroup(c.b.Broadcast(x, c.b.Shape(all), []int{0, 2}), offs)
+	return []ir.Value{dx, c.b.DotGeneral(rows, dy, &ir.DotAttrs{LhsContract: []int{0}, RhsContract: []int{0}})}
 }

@@ -1,12 +1,14 @@
 """Writes testdata/models: models of what the repository's common fixtures lack, with outputs that torch computed.
 
-Run with torch 2.15 and safetensors: python export.py
+Run with torch 2.15, transformers and safetensors: python export.py [NAME...]
 """
 import pathlib
 import re
+import sys
 import zipfile
 
 import torch
+import transformers.integrations.moe  # its operators
 from safetensors.torch import save_file
 from torch import nn
 
@@ -29,6 +31,8 @@ def without_samples(path):
 
 
 def case(name, net, *inputs):
+    if len(sys.argv) > 1 and name not in sys.argv:
+        return
     folder = HERE / name
     folder.mkdir(parents=True, exist_ok=True)
     exported = torch.export.export(net, inputs)
@@ -62,6 +66,20 @@ class Gradients(nn.Module):
         attended, sums = A._scaled_dot_product_flash_attention_for_cpu(q, k, k, 0.0, False, attn_mask=None, scale=0.3)
         return out + [attended, sums] + list(A._scaled_dot_product_flash_attention_for_cpu_backward(
             dq, q, k, k, attended, sums, 0.0, False, attn_mask=None, scale=0.3))
+
+
+class MoreGradients(nn.Module):
+    "Gradients of query heads that share keys, of normalised weights, and of products with the weights of groups of rows."
+
+    def forward(self, q, k, dq, mask, v, g, dv, x, weight, dy):
+        attended, sums = A._scaled_dot_product_flash_attention_for_cpu(q, k, k, 0.0, False, attn_mask=mask)
+        out = [attended] + list(A._scaled_dot_product_flash_attention_for_cpu_backward(dq, q, k, k, attended, sums, 0.0, False, attn_mask=mask))
+        for dim in 0, 2:
+            grown = g if dim == 0 else g.mT.reshape(1, 1, -1)
+            w, norms = A._weight_norm_interface(v, grown, dim)
+            out += [w] + list(A._weight_norm_interface_backward(dv, v, grown, norms, dim))
+        ends = torch.tensor([2, 2, 5], dtype=torch.int32)
+        return out + list(torch.ops.transformers.grouped_mm_fallback_backward(x, weight, ends, dy))
 
 
 class Recurrent(nn.Module):
@@ -113,6 +131,8 @@ torch.manual_seed(0)
 randn = torch.randn
 case('gradients', Gradients(), randn(4, 8), randn(4, 8), randn(2, 2, 7, 6), randn(4, 2, 3, 3), randn(2, 4, 4, 3), randn(2, 4, 3, 4),
      randn(1, 2, 5, 4), randn(1, 2, 6, 4), randn(1, 2, 5, 4))
+case('more_gradients', MoreGradients(), randn(2, 4, 5, 4), randn(2, 2, 6, 4), randn(2, 4, 5, 4), randn(2, 1, 5, 6), randn(4, 3, 4), randn(4, 1, 1),
+     randn(4, 3, 4), randn(6, 3), randn(3, 3, 4), randn(6, 4))
 case('recurrent', Recurrent().eval(), randn(3, 5, 6), randn(40, 2, 3))
 case('control', Control().eval(), randn(4, 4), torch.tensor(3))
 case('training', Training(), randn(2, 3, 4, 5), torch.tensor([1, 3]))
