@@ -516,6 +516,11 @@ func selectRule(c *call, t *tensor) *tensor {
 // converted shares memory when the type stays, unless a copy is asked for.
 func (c *call) converted(t *tensor, to ir.DType) *tensor {
 	v, copied := t.read(c.b), c.bool("copy", false)
+	if c.part != noPart && to.IsComplex() {
+		to = partTypes[to]
+	} else if c.part != noPart && c.b.DType(v) != to {
+		c.unsupported(" of complex numbers to real ones")
+	}
 	if c.b.DType(v) == to && !copied && !strings.Contains(c.node.target, "_to_copy") {
 		return newView(c.b, t, aliasView{})
 	}

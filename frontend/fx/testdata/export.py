@@ -82,6 +82,15 @@ class MoreGradients(nn.Module):
         return out + list(torch.ops.transformers.grouped_mm_fallback_backward(x, weight, ends, dy))
 
 
+class Complex(nn.Module):
+    "Complex numbers of another type, and on another device as models move their rotary positions."
+
+    def forward(self, x):
+        z = torch.view_as_complex(x)
+        wide = z.to(torch.complex128) * z.to('cpu')
+        return torch.view_as_real(wide), torch.view_as_real(wide.to(torch.complex64) * z.to('cpu', torch.complex64))
+
+
 class Recurrent(nn.Module):
     "Networks over short sequences, whose steps are written out, and over a long one, which is a loop."
 
@@ -133,6 +142,7 @@ case('gradients', Gradients(), randn(4, 8), randn(4, 8), randn(2, 2, 7, 6), rand
      randn(1, 2, 5, 4), randn(1, 2, 6, 4), randn(1, 2, 5, 4))
 case('more_gradients', MoreGradients(), randn(2, 4, 5, 4), randn(2, 2, 6, 4), randn(2, 4, 5, 4), randn(2, 1, 5, 6), randn(4, 3, 4), randn(4, 1, 1),
      randn(4, 3, 4), randn(6, 3), randn(3, 3, 4), randn(6, 4))
+case('complex', Complex(), randn(3, 2))
 case('recurrent', Recurrent().eval(), randn(3, 5, 6), randn(40, 2, 3))
 case('control', Control().eval(), randn(4, 4), torch.tensor(3))
 case('training', Training(), randn(2, 3, 4, 5), torch.tensor([1, 3]))
