@@ -110,7 +110,8 @@ func (a *analysis) propagate() {
 	}
 }
 
-// byRule gives all dims of a factor the first division that one of them has, results first.
+// byRule gives all dims of a factor the division that one of them has: of those over the most axes the first,
+// results first.
 func (a *analysis) byRule(op *ir.Op, r *rule) {
 	parts := make([][]ir.Part, r.factors)
 	each := func(visit func(v ir.Value, d, f int)) {
@@ -126,7 +127,7 @@ func (a *analysis) byRule(op *ir.Op, r *rule) {
 		}
 	}
 	each(func(v ir.Value, d, f int) {
-		if f >= 0 && parts[f] == nil && divided(a.of(v)[d]) && !a.mute[v] {
+		if f >= 0 && len(axesOf(a.of(v)[d])) > len(axesOf(parts[f])) && !a.mute[v] {
 			parts[f] = a.of(v)[d]
 		}
 	})
