@@ -66,38 +66,60 @@ func (c cut) interleaved(d int) int64 {
 	return stride
 }
 
+// stretches tells whether the part consists of neighbouring stretches of a size, of which the whole consists
+// too.
+func (c cut) stretches(d int, size ir.Dim) (before, count, all ir.Dim, ok bool) {
+	if !c.stride(d).Is(1) || size.Is(0) || c.outside(d) {
+		return before, count, all, false
+	}
+	count, whole := c.part[d].DivExact(size)
+	all, ok = c.whole[d].DivExact(size)
+	before, starts := c.start(d).DivExact(size)
+	return before, count, all, whole && ok && (starts || c.start(d).Is(0))
+}
+
+// stretchOf is one of the stretches that parts divide alike, and its parts.
+func stretchOf(parts []ir.Part) (size ir.Dim, inner []ir.Part) {
+	if len(parts[0].Axes) == 0 {
+		parts = parts[1:]
+	}
+	return sizeOf(parts), parts
+}
+
 // ofWhole is the division of a dim of the whole for one of the part; nil where the part's cannot be kept.
 func (pt *partitioner) ofWhole(c cut, d int, part []ir.Part) []ir.Part {
-	keeps, stretch := c.stretch(d)
-	if keeps {
+	if !divided(part) {
+		return whole(c.whole[d])
+	}
+	if keeps, _ := c.stretch(d); keeps {
 		return part
 	}
 	if stride := c.interleaved(d); stride > 0 {
 		return pt.queryHeads(part, ir.Const(stride))
 	}
-	if stretch.Is(0) {
-		return nil
+	size, inner := stretchOf(part)
+	if _, _, all, ok := c.stretches(d, size); ok {
+		return pt.blocks(all, inner)
 	}
-	count, ok := c.whole[d].DivExact(stretch)
-	if !ok {
-		return nil
-	}
-	return pt.blocks(count, part)
+	return nil
 }
 
 // ofPart is the division of a dim of the part for one of the whole; nil where the whole's cannot be kept.
-func (pt *partitioner) ofPart(c cut, d int, whole []ir.Part) []ir.Part {
-	keeps, stretch := c.stretch(d)
-	if keeps {
-		return whole
+func (pt *partitioner) ofPart(c cut, d int, parts []ir.Part) []ir.Part {
+	if !divided(parts) {
+		return whole(c.part[d])
+	}
+	if keeps, _ := c.stretch(d); keeps {
+		return parts
 	}
 	if stride := c.interleaved(d); stride > 0 {
-		return pt.keyHeads(whole, ir.Const(stride), c.part[d])
+		return pt.keyHeads(parts, ir.Const(stride), c.part[d])
 	}
-	if stretch.Is(0) {
-		return nil
+	size, inner := stretchOf(parts)
+	if _, count, _, ok := c.stretches(d, size); ok {
+		return pt.blocks(count, inner)
 	}
-	return pt.ofBlock(whole, stretch)
+	return nil
 }
 
 func propagateCut(a *analysis, op *ir.Op) {
@@ -143,32 +165,33 @@ func (w *rewriter) localSlice(op *ir.Op, a *ir.SliceAttrs, operand, result ir.Sh
 	local := &ir.SliceAttrs{Start: slices.Clone(a.Start), Limit: slices.Clone(a.Limit), Stride: a.Stride}
 	in, out, c := operand.Local(w.mesh), result.Local(w.mesh), cutOf(w.e, op)
 	for d := range in {
-		keeps, stretch := c.stretch(d)
+		keeps, _ := c.stretch(d)
 		switch {
 		case !divided(operand[d]):
 		case keeps, c.interleaved(d) > 0:
 			local.Limit[d] = in[d]
 		default:
-			index, _ := a.Start[d].DivExact(stretch)
-			local.Start[d] = index.Mul(out[d])
+			size, inner := stretchOf(operand[d])
+			before, _, _, _ := c.stretches(d, size)
+			local.Start[d] = before.Mul(ir.Sharding{inner}.Local(w.mesh)[0])
 			local.Limit[d] = local.Start[d].Add(out[d])
 		}
 	}
 	return local
 }
 
-// localPad gives the padding around a stretch on a rank.
+// localPad gives the padding around stretches on a rank.
 func (w *rewriter) localPad(op *ir.Op, a *ir.PadAttrs, operand ir.Sharding) *ir.PadAttrs {
 	local := &ir.PadAttrs{Low: slices.Clone(a.Low), High: slices.Clone(a.High), Interior: a.Interior}
-	part, c := operand.Local(w.mesh), cutOf(w.e, op)
-	for d := range part {
-		keeps, stretch := c.stretch(d)
-		if !divided(operand[d]) || keeps || c.interleaved(d) > 0 {
+	c := cutOf(w.e, op)
+	for d, parts := range operand {
+		if keeps, _ := c.stretch(d); !divided(parts) || keeps || c.interleaved(d) > 0 {
 			continue
 		}
-		before, _ := a.Low[d].DivExact(stretch)
-		after, _ := a.High[d].DivExact(stretch)
-		local.Low[d], local.High[d] = before.Mul(part[d]), after.Mul(part[d])
+		size, inner := stretchOf(parts)
+		before, count, all, _ := c.stretches(d, size)
+		each := ir.Sharding{inner}.Local(w.mesh)[0]
+		local.Low[d], local.High[d] = before.Mul(each), all.Sub(before).Sub(count).Mul(each)
 	}
 	return local
 }

@@ -222,7 +222,8 @@ func (w *rewriter) factors(op *ir.Op, r *rule) (parts [][]ir.Part, vanishing []b
 	}
 	for i, v := range op.Operands {
 		for d, f := range r.operands[i] {
-			if f >= 0 && vanishing[f] {
+			// What a reduction leaves is smaller: it is gathered where it is wanted whole.
+			if f >= 0 && (vanishing[f] || op.Kind == ir.OpReduce) {
 				take(f, w.now[v].shard[d])
 			}
 		}

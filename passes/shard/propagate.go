@@ -178,34 +178,31 @@ func reshapeOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding
 	return []ir.Sharding{operand}, pt.regroup(operand, shapeOf(e, op.Results[0]))
 }
 
-// equalStretches is how many operands of one size a concatenation joins; 0 where sizes differ.
-func equalStretches(e *ir.Entry, op *ir.Op) int64 {
+// joinedStretches gives, for parts of one of the tensors that a concatenation joins or of the result, the
+// stretch that they divide: all that is joined must consist of such stretches.
+func joinedStretches(e *ir.Entry, op *ir.Op, parts []ir.Part) (size ir.Dim, inner []ir.Part, ok bool) {
 	axis := op.Attrs.(*ir.AxisAttrs).Axis
+	size, inner = stretchOf(parts)
 	for _, v := range op.Operands {
-		if !shapeOf(e, v)[axis].Equal(shapeOf(e, op.Operands[0])[axis]) {
-			return 0
+		if _, whole := shapeOf(e, v)[axis].DivExact(size); !whole || size.Is(0) {
+			return size, inner, false
 		}
 	}
-	return int64(len(op.Operands))
+	return size, inner, divided(parts)
 }
 
 func propagateConcatenate(a *analysis, op *ir.Op) {
 	axis, out := op.Attrs.(*ir.AxisAttrs).Axis, op.Results[0]
-	count := equalStretches(a.e, op)
-	for d := range shapeOf(a.e, out) {
-		for _, v := range op.Operands {
-			switch {
-			case d != axis:
-				a.divide(out, d, a.of(v)[d])
-			case count > 0 && divided(a.of(v)[d]):
-				a.divide(out, d, a.blocks(ir.Const(count), a.of(v)[d]))
-			}
-		}
-		for _, v := range op.Operands {
-			if d != axis {
-				a.divide(v, d, a.of(out)[d])
-			} else if parts := a.ofBlock(a.of(out)[d], shapeOf(a.e, v)[d]); count > 0 && parts != nil {
-				a.divide(v, d, parts)
+	all := append(slices.Clone(op.Operands), out)
+	for _, from := range append([]ir.Value{out}, op.Operands...) {
+		for _, to := range all {
+			for d, parts := range a.of(from) {
+				if d != axis {
+					a.divide(to, d, parts)
+				} else if size, inner, ok := joinedStretches(a.e, op, parts); ok {
+					count, _ := shapeOf(a.e, to)[d].DivExact(size)
+					a.divide(to, d, a.blocks(count, inner))
+				}
 			}
 		}
 	}
@@ -213,18 +210,16 @@ func propagateConcatenate(a *analysis, op *ir.Op) {
 
 func concatenateOperands(pt *partitioner, e *ir.Entry, op *ir.Op, result ir.Sharding) ([]ir.Sharding, ir.Sharding) {
 	axis, fits := op.Attrs.(*ir.AxisAttrs).Axis, slices.Clone(result)
-	var inner []ir.Part
-	if equalStretches(e, op) > 0 {
-		inner = pt.ofBlock(result[axis], shapeOf(e, op.Operands[0])[axis])
-	}
-	if inner == nil {
+	size, inner, ok := joinedStretches(e, op, result[axis])
+	if !ok {
 		fits[axis] = whole(shapeOf(e, op.Results[0])[axis])
 	}
 	var operands []ir.Sharding
 	for _, v := range op.Operands {
-		s := slices.Clone(fits)
-		if s[axis] = inner; inner == nil {
-			s[axis] = whole(shapeOf(e, v)[axis])
+		s, n := slices.Clone(fits), shapeOf(e, v)[axis]
+		if s[axis] = whole(n); ok {
+			count, _ := n.DivExact(size)
+			s[axis] = pt.blocks(count, inner)
 		}
 		operands = append(operands, s)
 	}

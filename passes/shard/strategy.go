@@ -462,6 +462,7 @@ func (a *analysis) divideJoined(op *ir.Op, axis string) {
 	if !ok {
 		return
 	}
+	a.propagate() // of the heads before
 	a.trial = nil
 	apart := a.regroup(a.of(v)[:1], []ir.Dim{batch, heads})
 	a.divide(v, 0, a.normal(append(slices.Clone(apart[0]), ir.Part{Size: heads, Axes: []string{axis}})))
