@@ -131,23 +131,3 @@ func (pt *partitioner) take(queue []ir.Part, d ir.Dim) (parts, left []ir.Part, o
 func (pt *partitioner) blocks(count ir.Dim, parts []ir.Part) []ir.Part {
 	return pt.normal(append([]ir.Part{{Size: count}}, parts...))
 }
-
-// ofBlock is the division of one stretch of a dim that consists of stretches of a size; nil where
-// the parts do not keep them apart.
-func (pt *partitioner) ofBlock(parts []ir.Part, size ir.Dim) []ir.Part {
-	if len(parts[0].Axes) > 0 {
-		if sizeOf(parts).Equal(size) {
-			return parts
-		}
-		return nil
-	}
-	rest := parts[1:]
-	inner, ok := size.DivExact(sizeOf(rest))
-	if !ok {
-		return nil
-	}
-	if _, ok := parts[0].Size.DivExact(inner); !ok {
-		return nil
-	}
-	return pt.normal(append([]ir.Part{{Size: inner}}, rest...))
-}

@@ -403,7 +403,14 @@ func (a *analysis) gathersFor(op *ir.Op, at int) bool {
 		return false // rows are looked up where they are
 	}
 	for d, f := range r.operands[at] {
-		if f == fixed && divided(have[d]) {
+		if !divided(have[d]) {
+			continue
+		}
+		if f == fixed {
+			return true
+		}
+		// Where the axis divides another dim of the result, as heads that share a value do.
+		if to := slices.Index(r.results[0], f); to >= 0 && !divided(a.of(op.Results[0])[to]) {
 			return true
 		}
 	}
