@@ -31,7 +31,7 @@ type Device interface {
 	Copy(s Stream, dst, src Pointer, size int64) error
 	// Fill enqueues writing count repetitions of the pattern (1, 2, 4 or 8 bytes) to dst.
 	Fill(s Stream, dst Pointer, pattern []byte, count int64) error
-	// NewStream returns another stream. Where there is not room for all, its work goes before that of stream 0.
+	// NewStream returns another stream.
 	NewStream() (Stream, error)
 	// Record marks the present end of s; Wait makes s wait for a mark.
 	Record(s Stream) (Event, error)

@@ -100,7 +100,8 @@ func (d *Device) makeStreams() (err error) {
 	if d.uploads, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return named("cuStreamCreate", err)
 	}
-	return d.addStream(0)
+	_, err = d.NewStream()
+	return err
 }
 
 func properties(device cu.Device) (p runtime.Properties, err error) {
@@ -154,26 +155,16 @@ func (d *Device) call(name string, f func() error) error {
 	return d.Do(func() error { return named(name, f()) })
 }
 
-// NewStream returns another stream. It does not wait for CUDA's default stream. What it runs gets multiprocessors before what stream 0 runs.
+// NewStream returns another stream. It does not wait for CUDA's default stream.
 func (d *Device) NewStream() (runtime.Stream, error) {
-	err := d.Do(func() error {
-		_, greatest, err := cu.StreamPriorityRange()
-		if err != nil {
-			return named("cuCtxGetStreamPriorityRange", err)
+	err := d.call("cuStreamCreate", func() error {
+		stream, err := cu.MakeStream(cu.NonBlocking)
+		if err == nil {
+			d.streams = append(d.streams, stream)
 		}
-		return d.addStream(greatest)
+		return err
 	})
 	return runtime.Stream(len(d.streams) - 1), err
-}
-
-// addStream makes a stream on the thread of the device. 0 is the usual priority, and less goes before it.
-func (d *Device) addStream(priority int) error {
-	stream, err := cu.MakeStreamWithPriority(priority, cu.NonBlocking)
-	if err != nil {
-		return named("cuStreamCreateWithPriority", err)
-	}
-	d.streams = append(d.streams, stream)
-	return nil
 }
 
 func (d *Device) stream(s runtime.Stream) (cu.Stream, error) {
