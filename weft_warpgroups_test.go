@@ -109,6 +109,34 @@ entry forward(%a "a": bf16[n, 4, 64], %b "b": bf16[2, 144, 64]) {
   %3: bf16[256, 256] = add(%2, %c)
   return %3 "y"
 }`,
+	"rows that begin anywhere, bias": `entry forward(%a "a": bf16[200, 136], %b "b": bf16[333, 136], %c "c": f32[333]) {
+  %0: f32[200, 333] = dot_general(%a, %b) {lhs_contract = [1], rhs_contract = [1], to = f32}
+  %1: f32[200, 333] = broadcast_in_dim(%c) {dims = [200, 333], axes = [1]}
+  %2: f32[200, 333] = add(%0, %1)
+  %3: bf16[200, 333] = convert(%2) {to = bf16}
+  %4: bf16[2, 100, 333] = reshape(%3) {dims = [2, 100, 333]}
+  return %4 "y"
+}`,
+	"batches of rows that begin anywhere": `dim n in 1..300
+entry forward(%a "a": f16[2, 150, 72], %b "b": f16[2, n, 72]) {
+  %y: f16[2, 150, n] = dot_general(%a, %b) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2], to = f16}
+  return %y "y"
+}`,
+	"long epilogue, residual": `entry forward(%a "a": bf16[300, 72], %b "b": bf16[72, 392], %c "c": bf16[392], %d "d": bf16[300, 392]) {
+  %0: f32[300, 392] = dot_general(%a, %b) {lhs_contract = [1], rhs_contract = [0], to = f32}
+  %1: f32[392] = convert(%c) {to = f32}
+  %2: f32[300, 392] = broadcast_in_dim(%1) {dims = [300, 392], axes = [1]}
+  %3: f32[300, 392] = add(%0, %2)
+  %4: bf16[300, 392] = convert(%3) {to = bf16}
+  %5: f32[300, 392] = convert(%4) {to = f32}
+  %6: f32[300, 392] = erf(%5)
+  %7: f32[300, 392] = logistic(%6)
+  %8: bf16[300, 392] = convert(%7) {to = bf16}
+  %9: bf16[300, 392] = tanh(%8)
+  %10: bf16[300, 392] = multiply(%4, %9)
+  %11: bf16[300, 392] = subtract(%10, %d)
+  return %11 "y"
+}`,
 	"attention": `dim n in 1..200
 entry forward(%q "q": bf16[2, 4, n, 64], %x "x": bf16[2, n, 256]) {
   %0: bf16[2, n, 128] = slice(%x) {start = [0, 0, 0], limit = [2, n, 128], stride = [1, 1, 1]}

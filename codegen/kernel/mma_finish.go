@@ -194,8 +194,7 @@ func (l *leaving) stageSlab(at slab, sums []*Expr) {
 			to := b.Add(l.rowInStage(at, row), b.Add(b.Mul(pair, b.Idx(2)), b.Idx(int64(n))))
 			two := sums[n/2+2*half : n/2+2*half+2]
 			if l.shifted {
-				b.Store(l.stage, to, two[0])
-				b.Store(l.stage, b.Add(to, b.Idx(1)), two[1])
+				b.StoreApart(l.stage, to, two...)
 			} else {
 				b.Store(l.stage, to, two...)
 			}

@@ -63,6 +63,7 @@ type (
 	// Store writes consecutive elements where Cond holds; what it writes is computed anyway.
 	Store struct {
 		Cond   *Expr
+		Apart  bool // at no multiple of their joint size: one after the other
 		Buffer *Buffer
 		Index  *Expr
 		Values []*Expr
@@ -147,7 +148,12 @@ func (b *Builder) Store(buf *Buffer, index *Expr, values ...*Expr) {
 
 // StoreIf is Store where a condition holds.
 func (b *Builder) StoreIf(cond *Expr, buf *Buffer, index *Expr, values ...*Expr) {
-	b.emit(&Store{cond, buf, index, values})
+	b.emit(&Store{Cond: cond, Buffer: buf, Index: index, Values: values})
+}
+
+// StoreApart is Store of elements that are aligned one by one.
+func (b *Builder) StoreApart(buf *Buffer, index *Expr, values ...*Expr) {
+	b.emit(&Store{Cond: b.True(), Apart: true, Buffer: buf, Index: index, Values: values})
 }
 
 // Barrier emits a block barrier.

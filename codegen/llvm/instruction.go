@@ -294,6 +294,10 @@ func (e *emitter) toMemory(t weft.DType, v value.Value) value.Value {
 
 func (e *emitter) store(s *kernel.Store) {
 	cond, at := e.value(s.Cond), e.place(s.Index)
+	if s.Apart {
+		e.storeApart(s, at)
+		return
+	}
 	v := e.stored(s)
 	p := e.pointer(s.Buffer, at, len(s.Values))
 	b := e.top().block
@@ -311,6 +315,26 @@ func (e *emitter) store(s *kernel.Store) {
 	e.where(cond, write)
 }
 
+// storeApart stores two elements of a half type, which are rounded together: sums of products by warpgroups that are rounded one by one are, to
+// ptxas, a reason to let the products run one after the other (C7514).
+func (e *emitter) storeApart(s *kernel.Store, at place) {
+	low, high := s.Values[0], s.Values[1]
+	var word value.Value
+	if rounded(low, weft.F16) && rounded(high, weft.F16) {
+		word = e.asm("cvt.rn.f16x2.f32", []weft.DType{weft.I32}, []value.Value{e.value(high.Args[0]), e.value(low.Args[0])})
+	} else if v := e.stored(s); v.Type().Equal(types.I32) {
+		word = v
+	} else {
+		word = e.top().block.NewBitCast(v, types.I32)
+	}
+	b := e.top().block
+	for i := range s.Values {
+		p := e.pointer(s.Buffer, place{at.index, at.beyond + int64(i)}, 1)
+		half := b.NewTrunc(b.NewLShr(word, constant.NewInt(types.I32, int64(16*i))), types.I16)
+		b.NewStore(half, b.NewBitCast(p, pointerLike(p, types.I16))).Align = 2
+	}
+}
+
 // stored is what a store writes: an element, or a vector; of bfloat16, words of two.
 func (e *emitter) stored(s *kernel.Store) value.Value {
 	values := make([]value.Value, 0, len(s.Values))
@@ -320,7 +344,7 @@ func (e *emitter) stored(s *kernel.Store) value.Value {
 		for i := 0; i < len(s.Values); i += 2 {
 			values = append(values, e.pair(s.Values[i+1], s.Values[i]))
 		}
-	} else if x := s.Values[0]; s.Buffer.DType == weft.BF16 && rounded(x) { // in the low half, where it is stored from
+	} else if x := s.Values[0]; s.Buffer.DType == weft.BF16 && rounded(x, weft.BF16) { // in the low half, where it is stored from
 		word := e.roundPair(constant.NewFloat(types.Float, 0), e.value(x.Args[0]))
 		return e.top().block.NewTrunc(word, types.I16)
 	} else {
@@ -337,8 +361,10 @@ func (e *emitter) stored(s *kernel.Store) value.Value {
 	return e.vector(element, values)
 }
 
-// rounded tells whether an expression is one rounded to bfloat16.
-func rounded(x *kernel.Expr) bool { return x.Op == kernel.RoundHalf && weft.DType(x.Imm) == weft.BF16 }
+// rounded tells whether an expression is one rounded to a half type.
+func rounded(x *kernel.Expr, half weft.DType) bool {
+	return x.Op == kernel.RoundHalf && weft.DType(x.Imm) == half
+}
 
 // pair is the word of two held bfloat16: what is still to be rounded is rounded together, and what was computed of bfloat16 alike is computed
 // together.
@@ -355,7 +381,7 @@ func (e *emitter) pair(high, low *kernel.Expr) value.Value {
 }
 
 func (e *emitter) newPair(high, low *kernel.Expr) value.Value {
-	if rounded(high) && rounded(low) {
+	if rounded(high, weft.BF16) && rounded(low, weft.BF16) {
 		if v := e.packed(high.Args[0], low.Args[0]); v != nil {
 			return v
 		}
@@ -408,7 +434,7 @@ func isBFloat16(x *kernel.Expr) bool {
 	case kernel.Const:
 		return x.Type == weft.F32 && float32Bits(x)&0xffff == 0
 	}
-	return rounded(x)
+	return rounded(x, weft.BF16)
 }
 
 func float32Bits(x *kernel.Expr) uint32 { return math.Float32bits(float32(x.FloatValue())) }
