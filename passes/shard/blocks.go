@@ -45,10 +45,7 @@ func (w *rewriter) planGathers() gathers {
 			if !ok {
 				return
 			}
-			block, isLayer := blockOf(w.e.Inputs[i].State)
-			if layer := layerOf.FindStringSubmatch(op.Loc); !isLayer && layer != nil {
-				block, isLayer = layer[1], true
-			}
+			block, isLayer := w.blockAt(op, w.e.Inputs[i].State)
 			if uses[block] == nil {
 				names = append(names, block)
 			}
@@ -110,8 +107,37 @@ func (w *rewriter) otherBetween(numbered []int, blockAt map[int]string, block st
 // "node_MatMul_83 in model.layers.0.mlp (...)", "/model/layers.0/mlp/MatMul".
 var layerOf = regexp.MustCompile(`([A-Za-z_][A-Za-z0-9_./]*?[./][0-9]+)[./]`)
 
+// blockAt is the block of a parameter where an operation uses it. Outside of numbered layers small parameters of
+// a module travel together, large ones alone.
+func (w *rewriter) blockAt(op *ir.Op, name string) (block string, numbered bool) {
+	stored := ir.TensorOf(w.program.State(name).Type.DType, w.stored[name].Local(w.mesh)...)
+	if block, numbered = blockOf(name); numbered {
+		return block, true
+	}
+	if layer := layerOf.FindStringSubmatch(op.Loc); layer != nil {
+		return strings.ReplaceAll(layer[1], "/", "."), true // as names have it, which some parameters keep
+	}
+	if strings.Contains(name, "::") && strings.HasPrefix(op.Loc, "/") { // made up by the exporter: "onnx::Conv_12"
+		name = strings.ReplaceAll(op.Loc[1:], "/", ".")
+	}
+	if bytes, ok := stored.Bytes().IsConst(); ok && bytes <= smallBytes {
+		return moduleOf(name), false
+	}
+	return name, false
+}
+
+// moduleOf is the module that has the one that a parameter belongs to, as the block of a network has a convolution;
+// at the top the parameter's own.
+func moduleOf(name string) string {
+	parts := strings.Split(name, ".")
+	if n := len(parts); n > 1 {
+		parts = parts[:max(1, n-2)]
+	}
+	return strings.Join(parts, ".")
+}
+
 // blockOf is the layer that a parameter belongs to: its name up to the first number. A parameter
-// outside of numbered layers is a block of its own.
+// outside of numbered layers has none.
 func blockOf(name string) (block string, numbered bool) {
 	parts := strings.Split(name, ".")
 	for i, part := range parts {

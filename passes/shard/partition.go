@@ -33,7 +33,6 @@ type rewriter struct {
 	b      *ir.Builder
 	now    map[ir.Value]placed
 	needed map[string]placed // by value and division
-	known  map[*ir.Op]bool   // operations that no input or state decides about
 	open   []*bucket         // gradients to be summed together
 	why    string            // for the report: what asks for a collective
 }
@@ -41,7 +40,7 @@ type rewriter struct {
 // rewrite replaces the body of an entry by that of one rank.
 func (a *analysis) rewrite() *ir.Entry {
 	out := &ir.Entry{Name: a.e.Name}
-	w := &rewriter{partitioner: a.partitioner, analysis: a, now: map[ir.Value]placed{}, needed: map[string]placed{}, known: map[*ir.Op]bool{}}
+	w := &rewriter{partitioner: a.partitioner, analysis: a, now: map[ir.Value]placed{}, needed: map[string]placed{}}
 	w.b = ir.NewBuilder(a.program, out)
 	w.params(out)
 	gathers := w.planGathers()

@@ -19,6 +19,7 @@ type analysis struct {
 	users map[ir.Value][]*ir.Op
 	queue []*ir.Op
 	in    map[*ir.Op]bool // is in the queue
+	known map[*ir.Op]bool // operations that no input or state decides about
 	trial []change        // what changed since a choice that may be taken back
 }
 
@@ -30,7 +31,7 @@ type change struct {
 
 func newAnalysis(pt *partitioner, e *ir.Entry) *analysis {
 	a := &analysis{partitioner: pt, e: e, want: map[ir.Value]ir.Sharding{}, shut: map[ir.Value]func(string) bool{}, mute: map[ir.Value]bool{},
-		def: map[ir.Value]*ir.Op{}, users: map[ir.Value][]*ir.Op{}, in: map[*ir.Op]bool{}}
+		def: map[ir.Value]*ir.Op{}, users: map[ir.Value][]*ir.Op{}, in: map[*ir.Op]bool{}, known: map[*ir.Op]bool{}}
 	for _, op := range e.Body.Ops {
 		for _, v := range op.Results {
 			a.def[v] = op
@@ -138,11 +139,25 @@ func (a *analysis) byRule(op *ir.Op, r *rule) {
 	})
 }
 
-// repeats tells whether a value is repeated elements with several users. It takes no division from
+// repeats tells whether a value is repeated elements, or known, with several users. It takes no division from
 // a user: that of one layer would become that of all, and each user can have the elements anew.
 func (a *analysis) repeats(v ir.Value) bool {
 	op := a.def[v]
-	return op != nil && op.Kind == ir.OpBroadcastInDim && len(a.users[v]) > 1
+	return op != nil && len(a.users[v]) > 1 && (op.Kind == ir.OpBroadcastInDim || a.isKnown(op))
+}
+
+// isKnown tells whether an operation computes, element by element, from constants and sizes alone.
+func (a *analysis) isKnown(op *ir.Op) bool {
+	if k, ok := a.known[op]; ok {
+		return k
+	}
+	c := op.Kind.Info().Class
+	k := len(op.Results) == 1 && (c == ir.ClassSource || c == ir.ClassElementwise || c == ir.ClassIndex)
+	for _, v := range op.Operands {
+		k = k && a.def[v] != nil && a.isKnown(a.def[v])
+	}
+	a.known[op] = k
+	return k
 }
 
 // move is an operation whose dims are not related one to one.

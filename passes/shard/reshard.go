@@ -82,20 +82,6 @@ func (w *rewriter) again(op *ir.Op, s ir.Sharding) (placed, bool) {
 	return placed{value: w.emit(op, operands, []ir.Sharding{s})[0], shard: s}, true
 }
 
-// isKnown tells whether an operation computes, element by element, from constants and sizes alone.
-func (w *rewriter) isKnown(op *ir.Op) bool {
-	if k, ok := w.known[op]; ok {
-		return k
-	}
-	c := op.Kind.Info().Class
-	k := len(op.Results) == 1 && (c == ir.ClassSource || c == ir.ClassElementwise || c == ir.ClassIndex)
-	for _, v := range op.Operands {
-		k = k && w.def[v] != nil && w.isKnown(w.def[v])
-	}
-	w.known[op] = k
-	return k
-}
-
 // collective appends a collective over axes.
 func (w *rewriter) collective(kind ir.Kind, combine ir.Combine, axes []string, v ir.Value) ir.Value {
 	w.channels++

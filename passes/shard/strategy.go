@@ -591,11 +591,20 @@ func (a *analysis) column(op *ir.Op, r *rule, axis string) {
 		if f < 0 || !slices.Contains(r.operands[w], f) || slices.Contains(r.operands[1-w], f) {
 			continue
 		}
-		n := shapeOf(a.e, out)[d]
-		if size, ok := n.IsConst(); ok && size < a.mesh.Extent([]string{axis}) {
+		n, ranks := shapeOf(a.e, out)[d], a.mesh.Extent([]string{axis})
+		fewer := func(x ir.Dim) bool { size, ok := x.IsConst(); return ok && size < ranks }
+		if fewer(n) {
 			continue
 		}
-		if a.divide(out, d, a.blocks(a.stretches(out, d), []ir.Part{{Size: a.stretch(out, d), Axes: []string{axis}}})) {
+		size := a.stretch(out, d)
+		if fewer(size) { // each channel alone, as a gradient has them
+			size = n
+		}
+		count, ok := n.DivExact(size)
+		if !ok {
+			panic("BUG: stretches do not divide the dim")
+		}
+		if a.divide(out, d, a.blocks(count, []ir.Part{{Size: size, Axes: []string{axis}}})) {
 			return
 		}
 	}
@@ -667,14 +676,6 @@ func kept(from []ir.Dim, d int, to []ir.Dim) int {
 		rest = rest.Mul(n)
 	}
 	return -1
-}
-
-func (a *analysis) stretches(v ir.Value, d int) ir.Dim {
-	count, ok := shapeOf(a.e, v)[d].DivExact(a.stretch(v, d))
-	if !ok {
-		panic("BUG: stretches do not divide the dim")
-	}
-	return count
 }
 
 // expertParallel divides the parameters that hold all experts side by side along the first of
