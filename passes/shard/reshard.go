@@ -42,10 +42,32 @@ func (w *rewriter) need(v ir.Value, s ir.Sharding) placed {
 	return p
 }
 
+// manySlices is how many slices of a value make it cheaper to bring the value to another division than each slice.
+const manySlices = 5
+
+// oneOfMany tells whether an operation is one of many slices of a value, transposed or not, as a convolution of each
+// channel alone has in a backward.
+func (w *rewriter) oneOfMany(op *ir.Op) bool {
+	for op != nil && op.Kind == ir.OpTranspose {
+		op = w.def[op.Operands[0]]
+	}
+	if op == nil || op.Kind != ir.OpSlice {
+		return false
+	}
+	count := 0
+	for _, user := range w.users[op.Operands[0]] {
+		if user.Kind == ir.OpSlice {
+			count++
+		}
+	}
+	return count >= manySlices
+}
+
 // again makes a value that costs nothing anew in another division instead of moving it: one that
-// broadcasts, or that no input or state decides about.
+// broadcasts, one of many slices, or one that no input or state decides about.
 func (w *rewriter) again(op *ir.Op, s ir.Sharding) (placed, bool) {
 	cheap := op.Kind == ir.OpBroadcastInDim || op.Kind == ir.OpConvert && w.def[op.Operands[0]] != nil && w.def[op.Operands[0]].Kind == ir.OpBroadcastInDim
+	cheap = cheap || w.oneOfMany(op)
 	if !cheap && !w.isKnown(op) {
 		return placed{}, false
 	}
