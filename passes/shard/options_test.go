@@ -150,3 +150,41 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
+
+// TestIdleRanks holds when the pass says that some ranks have nothing of an input.
+func TestIdleRanks(t *testing.T) {
+	for _, test := range []struct{ mesh, says string }{
+		{"dp=2", ""},
+		{"dp=4", ""},
+		{"dp=3", "a dim of 4 is divided over 3 ranks (dp), 2 on each: 1 without work"},
+		{"dp=4,tp=2", ""},
+		{"dp=8", "a dim of 4 is divided over 8 ranks (dp), 1 on each: 4 without work"},
+	} {
+		p, err := ir.ParseProgram("two", []byte(twoWeights))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := mesh.Parse(test.mesh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := shard.ParseStrategies("", m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, _, err := shard.Run(p, shard.Options{Mesh: m, Strategies: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var says []string
+		for _, note := range report.Notes {
+			if note.Code != diag.NotSharded || note.Place != "x" {
+				t.Errorf("%s: %v", test.mesh, note)
+			}
+			says = append(says, note.Message)
+		}
+		if got := strings.Join(says, "; "); got != test.says {
+			t.Errorf("%s: %q", test.mesh, got)
+		}
+	}
+}

@@ -189,6 +189,28 @@ func (pt *partitioner) noteUnused() {
 			pt.report.note(diag.NotSharded, "", "axis %s=%d divides nothing: its ranks do the same work", a.Name, a.Size)
 		}
 	}
+	for _, e := range pt.program.Entries {
+		pt.noteIdle(e)
+	}
+}
+
+// noteIdle tells of the first input with a dim of which some ranks have nothing, as of a batch that is smaller than
+// their number.
+func (pt *partitioner) noteIdle(e *ir.Entry) {
+	for i, in := range e.Inputs {
+		for _, p := range slices.Concat(in.Shard...) {
+			n, ok := p.Size.IsConst()
+			ranks := pt.mesh.Extent(p.Axes)
+			if in.State != "" || !ok || n == 0 {
+				continue
+			}
+			share := (n + ranks - 1) / ranks
+			if idle := ranks - (n+share-1)/share; idle > 0 {
+				pt.report.note(diag.NotSharded, inputNames(e, i)[0], "a dim of %d is divided over %d ranks (%s), %d on each: %d without work", n, ranks, strings.Join(p.Axes, ", "), share, idle)
+				return
+			}
+		}
+	}
 }
 
 // matches tells whether a pattern names a tensor; * matches dots too.
