@@ -98,14 +98,13 @@ func countInstructions(values ...*Expr) int {
 // leaving is how the results of a warp leave through shared memory.
 type leaving struct {
 	*mma
-	g            *group
-	value        ir.Value // that goes through shared memory
-	stage        *Buffer
-	base         *Expr // of the warp's part of the stage
-	columns      int   // of a slab
-	pitch        int64 // elements from row to row of the stage
-	instructions int   // of the epilogue of an element, after the stage
-	shifted      bool  // rows lie in the stage as far from a multiple of 16 bytes as they do in the result
+	g       *group
+	value   ir.Value // that goes through shared memory
+	stage   *Buffer
+	base    *Expr // of the warp's part of the stage
+	columns int   // of a slab
+	pitch   int64 // elements from row to row of the stage
+	shifted bool  // rows lie in the stage as far from a multiple of 16 bytes as they do in the result
 }
 
 // slab is a part of a warp's results: it begins below the warp's first row, and right of its first column.
@@ -132,30 +131,17 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	}
 	warp, _ := b.DivMod(b.ThreadIndex(), b.Idx(32))
 	l.base = b.Mul(warp, b.Idx(slabRows*l.pitch))
-	l.instructions = l.countEpilogue()
 	l.shifted = l.storesShifted()
 	slabs := s.WarpM / slabRows * (s.WarpN / l.columns)
-	if !l.inLoops() {
-		for i := range slabs {
-			at := l.slab(b.Idx(int64(i)))
-			if i > 0 || s.Bulk {
-				l.warpSync()
-			}
-			l.stageSlab(at, l.ofSlab(sums, i))
+	for i := range slabs {
+		at := l.slab(b.Idx(int64(i)))
+		if i > 0 || s.Bulk {
 			l.warpSync()
-			l.store(at)
 		}
-		return
+		l.stageSlab(at, l.ofSlab(sums, i))
+		l.warpSync()
+		l.store(at)
 	}
-	c.ev.loop(b.Idx(0), b.Idx(int64(slabs)), b.Idx(1), nil, func(number *Expr, _ []*Expr) []*Expr {
-		l.warpSync()
-		for i := range slabs {
-			g.guardedScope(b.Cmp(EQ, number, b.Idx(int64(i))), func() { l.stageSlab(l.slab(b.Idx(int64(i))), l.ofSlab(sums, i)) })
-		}
-		l.warpSync()
-		l.store(l.slab(number))
-		return nil
-	})
 }
 
 // slab is where a slab of a number is: those beside one another first.
@@ -266,35 +252,8 @@ func (l *leaving) storedAlongRows() bool {
 	return ok && d == 1 && !ir.Product(l.n).Is(1)
 }
 
-// A multiprocessor has some 100 KB of instructions at hand, and fetches others more slowly than one warp of each scheduler executes them. So
-// epilogues of more than straightInstructions for a thread are loops, each turn of about loopInstructions.
-const (
-	straightInstructions = 1500
-	loopInstructions     = 500
-)
-
-// inLoops tells whether the epilogue runs in loops.
-func (l *leaving) inLoops() bool {
-	return l.s.Bulk && l.instructions*l.s.WarpM*l.s.WarpN/32 > straightInstructions
-}
-
-// countEpilogue is about the number of instructions of an element's epilogue after the stage.
-func (l *leaving) countEpilogue() int {
-	n := 0
-	l.ev.aside(func() {
-		values := make([]*Expr, chunkSize)
-		for i := range values {
-			values[i] = l.ev.b.variable(ir.F32)
-		}
-		_, values = l.g.epilogueTo(l.g.region.Results[0], l.value, l.points(l.batchAt, l.firstM, l.firstN, chunkSize), values)
-		n = countInstructions(values...) / chunkSize
-	})
-	return n
-}
-
 // eachRun stores the runs of a slab, some at a time. Single elements, and runs of fewer than chunkSize, of which there are many, are stored in a
-// loop where ptxas would have no registers for all their places: of 64 bits, or beside the sums of the next tile or what an epilogue reads. Runs are
-// where their epilogues are long.
+// loop where ptxas would have no registers for all their places: of 64 bits, or beside the sums of the next tile or what an epilogue reads.
 func (l *leaving) eachRun(run int, store func(from *Expr, count int)) {
 	b := l.ev.b
 	runs := slabRows * l.columns / run
@@ -302,9 +261,6 @@ func (l *leaving) eachRun(run int, store func(from *Expr, count int)) {
 	much := l.s.WarpM > slabRows || b.Index == ir.I64 || l.stage.DType == ir.F32 && len(l.g.region.Params) > 2
 	if l.s.Bulk && (run == 1 && much || run > 1 && run < chunkSize) {
 		together = min(together, runsTogether)
-	}
-	if l.inLoops() {
-		together = min(together, max(1, loopInstructions/(run*l.instructions)))
 	}
 	some := runs
 	if together < runs/32 {
