@@ -345,7 +345,7 @@ func (w *rewriter) flush(b *bucket) {
 		end := offset.Add(w.b.Shape(flat[n])[1])
 		s := w.of(v)
 		value := w.b.Reshape(w.b.SliceAxis(all, 1, offset, end, 1), s.Local(w.mesh))
-		w.now[v] = placed{value: value, shard: s, zeros: len(b.axes) > 0}
+		w.now[v] = placed{value: value, shard: s, zeros: len(b.axes) > 0 && w.sharedAsZeros(w.now[v])}
 		offset = end
 	}
 }

@@ -175,7 +175,7 @@ func (g *generator) step() {
 		return
 	}
 	d := g.n(len(shape))
-	switch g.n(15) {
+	switch g.n(16) {
 	case 0:
 		made = g.b.Unary([]ir.Kind{ir.OpTanh, ir.OpNegate, ir.OpAbs}[g.n(3)], x)
 	case 1, 2:
@@ -189,7 +189,9 @@ func (g *generator) step() {
 	case 8:
 		made = g.reshape(x)
 	case 9:
-		made = g.b.Concatenate(d, x, g.like(shape))
+		other := slices.Clone(shape)
+		other[d] = shape[d].MulConst(int64(1 + g.n(2))) // stretches of one size
+		made = g.b.Concatenate(d, x, g.like(other))
 	case 10:
 		made = g.slice(x, d)
 	case 11:
@@ -202,6 +204,8 @@ func (g *generator) step() {
 		made = g.b.Binary(ir.OpDivide, made, g.b.BroadcastTo(g.b.ReduceKeep(ir.Sum, made, d), shape))
 	case 14:
 		made = g.add(x, d)
+	case 15:
+		made = g.among(x, d)
 	}
 	if g.tooLarge(made) {
 		g.b.Block.Ops = g.b.Block.Ops[:before]
@@ -263,6 +267,24 @@ func (g *generator) slice(x ir.Value, d int) ir.Value {
 	}
 	start := int64(g.n(int(n - 1)))
 	return g.b.SliceAxis(x, d, ir.Const(start), ir.Const(n), int64(1+g.n(2)))
+}
+
+// among puts a value among zeros, or ones: beside others of its size, between, or anywhere.
+func (g *generator) among(x ir.Value, d int) ir.Value {
+	shape := g.b.Shape(x)
+	low, high, interior := make([]ir.Dim, len(shape)), make([]ir.Dim, len(shape)), make([]int64, len(shape))
+	switch g.n(3) {
+	case 0:
+		low[d], high[d] = shape[d].MulConst(int64(g.n(3))), shape[d].MulConst(int64(g.n(2)))
+	case 1:
+		interior[d] = int64(1 + g.n(2))
+		low[d] = ir.Const(int64(g.n(int(interior[d]) + 1)))
+		high[d] = ir.Const(interior[d]).Sub(low[d])
+	case 2:
+		low[d], high[d] = ir.Const(int64(g.n(3))), ir.Const(int64(g.n(3)))
+	}
+	value := g.b.Constant(ir.ScalarTensor(ir.F64, float64(g.n(2))))
+	return g.b.Pad(x, value, low, high, interior)
 }
 
 // indices are integers made of a value; take clamps them.

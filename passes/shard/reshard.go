@@ -145,7 +145,13 @@ func (w *rewriter) reduceScatter(p placed, d, i int, want []ir.Part, axes []stri
 	v := w.collective(ir.OpReduceScatter, ir.Sum, axes, w.shares(p, d, i, want, axes))
 	s := slices.Clone(p.shard)
 	s[d] = want
-	return placed{value: w.b.Reshape(v, s.Local(w.mesh)), shard: s, partial: p.partial, zeros: true}
+	return placed{value: w.b.Reshape(v, s.Local(w.mesh)), shard: s, partial: p.partial, zeros: w.sharedAsZeros(p)}
+}
+
+// sharedAsZeros tells whether shares of a value, which are padded by zeros, have no other padding: of a dim that
+// ranks have unequally already.
+func (w *rewriter) sharedAsZeros(p placed) bool {
+	return p.zeros || !slices.ContainsFunc(slices.Concat(p.shard...), func(q ir.Part) bool { return len(q.Axes) > 0 && !w.even(q) })
 }
 
 // shares cuts part i of dim d into what each rank along axes is to have: [k, .., share, ..].
