@@ -115,7 +115,7 @@ func TestNCCLSession(t *testing.T) {
 			}
 			group.Wait()
 			for rank, err := range errs {
-				now := recorders[rank].Progress()
+				p, now := peers[rank], recorders[rank].Progress()
 				switch {
 				case graph:
 					if err != nil || now.Pending != nil || now.Finished == nil || now.Finished.Sequence != 6 {
@@ -125,6 +125,12 @@ func TestNCCLSession(t *testing.T) {
 					if c.windows {
 						want = 8
 					}
+					end := p.atTheEnd("gather", 4, "a test")
+					p.enter(end) // the report names what ran last, and not what the ranks agreed on before
+					if b := p.present(); !strings.Contains(b.Last, "number 6") || b.Waiting == nil || !strings.Contains(b.Waiting.Text, "the end") {
+						t.Errorf("rank %d: last %s, waits in %+v", rank, b.Last, b.Waiting)
+					}
+					p.exit(end, false)
 					if got := calls(t, log, "ncclMem", "Window"); len(got) != want {
 						t.Errorf("windows: %q", got)
 					}

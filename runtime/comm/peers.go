@@ -55,7 +55,8 @@ type Peers struct {
 	reserved map[int]bool        // ranks whose handshake is about to end well
 	there    int                 // links
 	left     int                 // links that said bye
-	last     *runtime.Collective // that the connections carried
+	last     *runtime.Collective // that finished
+	recorded *runtime.Collective // that the recorder had as finished when it was looked at
 	wait     *runtime.Collective // that this rank is in
 	waitFrom time.Time
 	carrying bool // Carry watches over wait
@@ -161,14 +162,17 @@ func (p *Peers) present() beat {
 	return b
 }
 
-// look takes from the recorder what this rank waits for, while the connections carry nothing. p.mu is held.
+// look takes from the recorder what this rank has finished and, while the connections carry nothing, what it waits for. p.mu is held.
 func (p *Peers) look() {
-	if p.options.Recorder == nil || p.carrying {
+	if p.options.Recorder == nil {
 		return
 	}
 	now := p.options.Recorder.Progress()
-	if now.Finished != nil {
-		p.last = now.Finished
+	if now.Finished != p.recorded {
+		p.last, p.recorded = now.Finished, now.Finished
+	}
+	if p.carrying {
+		return
 	}
 	if now.Pending == nil {
 		p.wait = nil
