@@ -204,7 +204,7 @@ func (l *leaving) early(at slab, sums []*Expr) []*Expr {
 		points = append(points, l.pointsInside(row, column, 2))
 		inputs = append(inputs, l.g.epilogueInputs(l.value, product, points[n/8])...)
 	}
-	b.loadFirst(inputs)
+	b.readNow(globalLoads(inputs))
 	var out []*Expr
 	for i := 0; i < len(sums); i += 2 {
 		_, values := l.g.epilogueTo(l.value, product, points[i/4], sums[i:i+2])
@@ -306,8 +306,7 @@ func (l *leaving) storeRuns(at slab, from *Expr, count, run int) {
 		points       []*Point
 	}
 	perRow := l.columns / run
-	// What is read for results outside of the product is read elsewhere, so that it is read before any guard.
-	ahead := l.s.Bulk && run > 1 && slabRows*perRow%32 == 0
+	ahead := l.readsAhead(run)
 	var places []place
 	for i := 0; i < count; i += 32 {
 		id := b.Add(b.Add(from, l.lane), b.Idx(int64(i)))
@@ -328,9 +327,9 @@ func (l *leaving) storeRuns(at slab, from *Expr, count, run int) {
 		if ahead {
 			var inputs []*Expr
 			for _, p := range some {
-				inputs = append(inputs, l.g.epilogueInputs(l.g.region.Results[0], l.value, p.points)...)
+				inputs = append(inputs, l.inputs(p.points)...)
 			}
-			b.loadFirst(inputs)
+			b.readNow(globalLoads(inputs))
 		}
 		for _, p := range some {
 			if ahead {
@@ -342,19 +341,40 @@ func (l *leaving) storeRuns(at slab, from *Expr, count, run int) {
 	}
 }
 
+// inputs are what the epilogue reads beside what is staged.
+func (l *leaving) inputs(points []*Point) []*Expr {
+	return l.g.epilogueInputs(l.g.region.Results[0], l.value, points)
+}
+
+// readsAhead tells whether inputs of runs are read before the guards of their results, elsewhere where there is no result: where they are few loads.
+func (l *leaving) readsAhead(run int) (ahead bool) {
+	if !l.s.Bulk || run == 1 || slabRows*l.columns/run%32 != 0 {
+		return false
+	}
+	b := l.ev.b
+	l.ev.aside(func() {
+		points := l.pointsInside(b.variable(b.Index), b.Mul(b.variable(b.Index), b.Idx(int64(run))), run)
+		ahead = len(globalLoads(l.inputs(points))) <= loadsOfRun
+	})
+	return ahead
+}
+
 // storeRun stores results at points, if they are inside, of what went through shared memory.
 func (l *leaving) storeRun(points []*Point, inside *Expr, values []*Expr) {
 	points, values = l.g.epilogueTo(l.g.region.Results[0], l.value, points, l.finishStaged(values))
 	l.g.storeLanesIf(inside, 0, points, values)
 }
 
-// runsTogether is the number of runs whose epilogues' inputs a thread reads at a time.
-const runsTogether = 4
+// runsTogether is the number of runs whose epilogues' inputs a thread reads at a time, if they are up to loadsOfRun loads each: ptxas has no registers
+// for the places of more.
+const (
+	runsTogether = 4
+	loadsOfRun   = 4
+)
 
-// loadFirst reads what expressions read of global memory here and now, before any of them is computed.
-func (b *Builder) loadFirst(xs []*Expr) {
+// globalLoads are what expressions read of global memory.
+func globalLoads(xs []*Expr) (loads []*Expr) {
 	seen := map[*Expr]bool{}
-	var loads []*Expr
 	var visit func(x *Expr)
 	visit = func(x *Expr) {
 		if seen[x] {
@@ -371,6 +391,11 @@ func (b *Builder) loadFirst(xs []*Expr) {
 	for _, x := range xs {
 		visit(x)
 	}
+	return loads
+}
+
+// readNow reads of global memory here and now, before anything is computed of it.
+func (b *Builder) readNow(loads []*Expr) {
 	if len(loads) > 1 {
 		b.emit(&Let{loads})
 	}
