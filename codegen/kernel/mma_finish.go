@@ -134,7 +134,7 @@ func (c *mma) finish(g *group, sums []*Expr) {
 	l.shifted = l.storesShifted()
 	slabs := s.WarpM / slabRows * (s.WarpN / l.columns)
 	for i := range slabs {
-		at := l.slab(b.Idx(int64(i)))
+		at := l.slab(i)
 		if i > 0 || s.Bulk {
 			l.warpSync()
 		}
@@ -145,10 +145,9 @@ func (c *mma) finish(g *group, sums []*Expr) {
 }
 
 // slab is where a slab of a number is: those beside one another first.
-func (l *leaving) slab(number *Expr) slab {
-	b := l.ev.b
-	row, column := b.DivMod(number, b.Idx(int64(l.s.WarpN/l.columns)))
-	return slab{b.Mul(row, b.Idx(l.rowsBelow(slabRows))), b.Mul(column, b.Idx(int64(l.columns)))}
+func (l *leaving) slab(number int) slab {
+	b, beside := l.ev.b, l.s.WarpN/l.columns
+	return slab{b.Idx(l.rowsBelow(number / beside * slabRows)), b.Idx(int64(number % beside * l.columns))}
 }
 
 // ofSlab are the sums of a thread in a slab.
