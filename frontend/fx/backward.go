@@ -139,16 +139,12 @@ func (c *call) attentionBackward() []ir.Value {
 
 // repeatHeads gives every query head its key or value head, which several may share.
 func (c *call) repeatHeads(x, q ir.Value) ir.Value {
-	s, heads := c.b.Shape(x), c.b.Shape(q)[1]
-	if heads.Equal(s[1]) {
-		return x
-	}
-	each, ok := heads.DivExact(s[1])
+	heads := c.b.Shape(q)[1]
+	wide, ok := lower.RepeatHeads(c.b, x, heads)
 	if !ok {
-		c.bad("%s query heads and %s key heads", heads, s[1])
+		c.bad("%s query heads and %s key heads", heads, c.b.Shape(x)[1])
 	}
-	wide := c.b.Broadcast(x, []ir.Dim{s[0], s[1], each, s[2], s[3]}, []int{0, 1, 3, 4})
-	return c.b.Reshape(wide, []ir.Dim{s[0], heads, s[2], s[3]})
+	return wide
 }
 
 // sumHeads adds up the gradients of query heads that share one of so many key heads.

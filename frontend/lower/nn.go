@@ -382,6 +382,21 @@ func AddBias(b *ir.Builder, bias ir.Value, product func(to ir.DType) ir.Value, t
 	return b.Convert(b.Binary(ir.OpAdd, p, like(b, b.Convert(bias, wide), p)), to)
 }
 
+// RepeatHeads gives each of so many query heads its key or value head of x [N, H, S, E], which neighbours share. It is false where they do not come out
+// even.
+func RepeatHeads(b *ir.Builder, x ir.Value, heads ir.Dim) (ir.Value, bool) {
+	s := b.Shape(x)
+	if heads.Equal(s[1]) {
+		return x, true
+	}
+	each, ok := heads.DivExact(s[1])
+	if !ok {
+		return x, false
+	}
+	wide := b.Broadcast(x, []ir.Dim{s[0], s[1], each, s[2], s[3]}, []int{0, 1, 3, 4})
+	return b.Reshape(wide, []ir.Dim{s[0], heads, s[2], s[3]}), true
+}
+
 // ScaledDotProductAttention is softmax(q k^T * scale + mask) v with q [..., S, D], k [..., T, D], v [..., T, E]
 // of rank 3 or more, whose leading dims broadcast (the heads of k and v may also divide those
 // of q). mask is ir.NoValue, bool (false hides) or an additive bias. Causal position s sees

@@ -232,18 +232,12 @@ func (c *attentionCall) softmax(s ir.Value) ir.Value {
 
 // repeatHeads gives every query head its key or value head.
 func (c *attentionCall) repeatHeads(x ir.Value) ir.Value {
-	b := c.n.b
-	s := b.Shape(x)
-	heads := b.Shape(c.q)[1]
-	if heads.Equal(s[1]) {
-		return x
-	}
-	each, ok := heads.DivExact(s[1])
+	heads := c.n.b.Shape(c.q)[1]
+	wide, ok := lower.RepeatHeads(c.n.b, x, heads)
 	if !ok {
-		c.n.wrong("%s query heads and %s key heads", heads, s[1])
+		c.n.wrong("%s query heads and %s key heads", heads, c.n.b.Shape(x)[1])
 	}
-	wide := b.Broadcast(x, []ir.Dim{s[0], s[1], each, s[2], s[3]}, []int{0, 1, 3, 4})
-	return b.Reshape(wide, []ir.Dim{s[0], heads, s[2], s[3]})
+	return wide
 }
 
 func rotaryEmbedding(n *node) {
